@@ -73,6 +73,11 @@ pub enum Cause {
     /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed.
     /// Commit first.
     IdentityUncommitted,
+    /// The ids of a fed tag are used up, and no program has handed over more. The detail says when one last asked what is wanted.
+    NotFed,
+    /// A program handed over ids that this server does not take: it has started anew since they were asked for, has others already, or they
+    /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
+    HandOverRefused,
     /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
     StatementUnsupported,
     /// The statement brings a key of its own, and the rule says `on_explicit = "refuse"`.
@@ -172,7 +177,7 @@ const HTTP_STATUSES: [(Cause, u16); 9] = [
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 29] = [
+    pub const OF_POSTGRES: [Self; 31] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -202,6 +207,8 @@ impl Cause {
         Self::NotPromoted,
         Self::BoundDamaged,
         Self::IdentityUncommitted,
+        Self::NotFed,
+        Self::HandOverRefused,
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
@@ -269,6 +276,8 @@ impl Cause {
             Self::NotPromoted        => Row::of("not_promoted", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
+            Self::NotFed             => Row::of("not_fed", "55P03", NO_KEY, true, "store"),
+            Self::HandOverRefused    => Row::of("hand_over_refused", "55000", ARGUMENTS, false, "state"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),

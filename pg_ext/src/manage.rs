@@ -2,6 +2,7 @@
 
 pub mod bucket;
 pub mod definition;
+pub mod feed;
 pub mod grant;
 pub mod layout;
 pub mod lower_bound;

@@ -1,5 +1,6 @@
 //! Refilling: what must be known before more ids may be issued, worked out under the gate by the one backend that needs it.
 
+pub mod fed;
 pub mod segment;
 pub mod siblings;
 pub mod takeover;

@@ -41,6 +41,7 @@ static FAILOVER_SKEW_MS_MAX: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static REFILL_THRESHOLD_PERCENT: GucSetting<i32> = GucSetting::<i32>::new(50);
 static REFILL_WAIT_MS_MAX: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static REFILL_COVER_S: GucSetting<i32> = GucSetting::<i32>::new(600);
+static FED_COVER_S: GucSetting<i32> = GucSetting::<i32>::new(1_200);
 static IDS_PER_CALL_MAX: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static TAGS_MAX: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 static WORKERS_MAX: GucSetting<i32> = GucSetting::<i32>::new(64);
@@ -99,6 +100,11 @@ pub fn refill_wait_ms_max() -> u64 {
 /// How long one reservation should last under the present load, in milliseconds.
 pub fn refill_cover_ms() -> u64 {
     non_negative(&REFILL_COVER_S).saturating_mul(1_000)
+}
+
+/// How long one range of a fed tag should last under the present load, in milliseconds.
+pub fn fed_cover_ms() -> u64 {
+    non_negative(&FED_COVER_S).saturating_mul(1_000)
 }
 
 /// Most ids one call may ask for.
@@ -221,7 +227,7 @@ fn clock_numbers() -> [Number; 6] {
     ]
 }
 
-fn refill_numbers() -> [Number; 4] {
+fn refill_numbers() -> [Number; 5] {
     [
         Number {
             name: c"keywright.refill_threshold_percent",
@@ -246,6 +252,15 @@ fn refill_numbers() -> [Number; 4] {
             short: c"How long one reservation should last under the present load.",
             long: c"The step of a tag doubles while reservations last less than half of this and halves when they last more than twice as long.",
             setting: &REFILL_COVER_S,
+            range: (1, 86_400),
+            context: GucContext::Suset,
+            unit: GucFlags::UNIT_S,
+        },
+        Number {
+            name: c"keywright.fed_cover_s",
+            short: c"How long one range of a fed tag should last under the present load.",
+            long: c"Feeder and store may be away for half of this at least. A range of a restarted server is lost.",
+            setting: &FED_COVER_S,
             range: (1, 86_400),
             context: GucContext::Suset,
             unit: GucFlags::UNIT_S,

@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
-use keywright_store::{KeyKind, KeySpec, StoreSettings, UuidForm};
+use keywright_store::{FeedSettings, KeyKind, KeySpec, RawFeed, StoreSettings, UuidForm};
 use raw::{Raw, RawRule};
 use schemars::Schema;
 
@@ -37,6 +37,8 @@ pub struct Config {
     pub ports: Vec<Port>,
     /// The rules of all listeners.
     pub rules: Vec<Configured>,
+    /// PostgreSQL servers whose tags are fed.
+    pub feeds: Vec<FeedSettings>,
     /// Connections at most, over all listeners.
     pub connections_max: u64,
     /// Sizes that every session keeps to.
@@ -140,7 +142,10 @@ impl Config {
                 (of.metrics.clone(), of.status_users.clone()),
             )
         };
+        let mut feeds = self.feeds.iter().zip(&newer.feeds);
         taken_at_start(self) != taken_at_start(newer)
+            || self.feeds.len() != newer.feeds.len()
+            || !feeds.all(|(old, new)| old.is_as_written(new))
     }
 
     /// Rules that only observe.
@@ -162,11 +167,13 @@ impl Config {
             || specs.any(|spec| self.store.followed(spec).is_some())
     }
 
-    /// The tags that rules and key ports name, each once.
+    /// The tags that rules, key ports and feeds name, each once.
     pub fn tags(&self) -> Vec<Tag> {
         let mut tags: Vec<Tag> = Vec::new();
         let of_rules = self.rules.iter().filter_map(|rule| rule.spec.tag());
-        for tag in of_rules.chain(self.ports.iter().flat_map(Port::tags)) {
+        let of_feeds = self.feeds.iter().flat_map(FeedSettings::tags);
+        let of_others = self.ports.iter().flat_map(Port::tags).chain(of_feeds);
+        for tag in of_rules.chain(of_others) {
             if !tags.contains(tag) {
                 tags.push(tag.clone());
             }
@@ -209,8 +216,8 @@ impl Config {
                 problems.extend(error.problems.iter().map(ToString::to_string));
             })
             .ok();
-        if raw.listener.is_empty() {
-            problems.push("there is no [[listener]]".to_owned());
+        if raw.listener.is_empty() && raw.feed.is_empty() {
+            problems.push("there is no [[listener]], and no [[feed]]".to_owned());
         }
         let binds = raw.listener.iter().map(|listener| listener.bind.clone());
         let binds: Vec<String> = binds.collect();
@@ -233,6 +240,7 @@ impl Config {
             .enumerate()
             .filter_map(|(index, rule)| Some((configured(index, rule, &mut problems)?, rule.fence)))
             .unzip();
+        let feeds = feeds(&raw.feed, store.as_ref(), &mut problems);
         if let Some(store) = &store {
             problems.extend(too_many_bits(&rules, &store.layout()));
             settle(&mut rules, &fences, store, &mut problems);
@@ -244,6 +252,7 @@ impl Config {
                 listeners,
                 ports,
                 rules,
+                feeds,
                 connections_max: raw.limits.connections_max,
                 limits: Limits {
                     rewrite_bytes_max: raw.limits.rewrite_bytes_max,
@@ -266,6 +275,25 @@ impl Config {
             Some(_) | None => Err(Problems(problems).into()),
         }
     }
+}
+
+/// The servers that are fed. Only tags of Keywright's own say which key space they are.
+fn feeds(
+    raw: &[RawFeed],
+    store: Option<&StoreSettings>,
+    problems: &mut Vec<String>,
+) -> Vec<FeedSettings> {
+    if !raw.is_empty() && store.is_some_and(|store| !store.has_own_tags()) {
+        problems.push("[[feed]] needs a store with dialect = \"keywright\"".to_owned());
+    }
+    let mut feeds: Vec<FeedSettings> = Vec::new();
+    for (index, raw) in raw.iter().enumerate() {
+        match FeedSettings::new(raw, &format!("feed {}", index + 1)) {
+            Ok(feed) => feeds.push(feed),
+            Err(error) => problems.extend(error.problems.iter().map(ToString::to_string)),
+        }
+    }
+    feeds
 }
 
 /// What of rules depends on the store: whether their tables are switched, and have the fence if that was not said (`fences`).

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use keywright_session::{List, Listing};
-use keywright_store::{Keys, SourceStats};
+use keywright_store::{FeedStats, Keys, SourceStats};
 use tokio::sync::watch;
 
 use crate::in_force::snapshot::ConfigSnapshot;
@@ -51,6 +51,11 @@ impl Status {
     /// What the sources of keys count.
     pub(crate) fn sources(&self) -> Vec<SourceStats> {
         self.keys.stats()
+    }
+
+    /// What is counted of the servers that are fed.
+    pub(crate) fn feeds(&self) -> Vec<FeedStats> {
+        self.keys.feed_stats()
     }
 
     /// Where the store is.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::{Counters, Metric};
 use keywright_session::{Event, StatementOutcome};
-use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
+use keywright_store::{FeedStats, Remaining, SourceStats, WAIT_BOUNDS_US};
 use keywright_testkit::docs::{generated_part, table};
 use serde_json::{Map, Value};
 
@@ -24,6 +24,7 @@ fn the_configuration_reference_is_made_of_the_types() -> Result<()> {
         "snowflake",
         "listener",
         "rule",
+        "feed",
         "metrics",
         "status",
         "limits",
@@ -61,7 +62,7 @@ fn the_configuration_reference_is_made_of_the_types() -> Result<()> {
             table(["option", "type", "default", "meaning"], rows)
         );
     }
-    assert_eq!(sections.len(), 7, "a section is not documented");
+    assert_eq!(sections.len(), 8, "a section is not documented");
     generated_part("docs/reference/configuration.md", "configuration", &text)
 }
 
@@ -177,7 +178,16 @@ fn everything() -> Result<String> {
         trouble: None,
     };
     let sources = [source(Remaining::Keys(1)), source(Remaining::Ms(1))];
-    Ok(counters.render(&sources, Some(true))?)
+    let feeds = [FeedStats {
+        server: "127.0.0.1:5432".to_owned(),
+        is_up: true,
+        ranges: 1,
+        ids: 1,
+        lost: 1,
+        failures: 1,
+        trouble: None,
+    }];
+    Ok(counters.render((&sources, &feeds), Some(true))?)
 }
 
 fn families(text: &str) -> BTreeMap<String, Family> {

@@ -19,11 +19,13 @@ CREATE TABLE keywright.tag (
     step_max    bigint      NOT NULL,
     start       bigint      NOT NULL,
     max         bigint      NOT NULL,
+    source      text        COLLATE "C" NOT NULL DEFAULT 'native' CHECK (source IN ('native', 'fed')),
     created_at  timestamptz NOT NULL DEFAULT pg_catalog.now(),
     dropped_at  timestamptz
 );
 COMMENT ON TABLE keywright.tag IS 'definitions of tags; change them with keywright.create_tag, alter_tag, drop_tag, advance_tag';
 COMMENT ON COLUMN keywright.tag.id IS 'the bound of the tag is the sequence keywright.tag_<id>, its note keywright.tag_<id>_note';
+COMMENT ON COLUMN keywright.tag.source IS 'native: this database reserves ids. fed: programs hand over ids out of a store; then the sequences hold the largest id that was handed over, and the key space';
 COMMENT ON COLUMN keywright.tag.generation IS 'grows when a tag is re-created with forget_issued';
 COMMENT ON COLUMN keywright.tag.dropped_at IS 'a dropped tag keeps its bound, so that it goes on above it when it is created again';
 
@@ -159,6 +161,13 @@ CREATE FUNCTION keywright.create_tag(tag text, start bigint DEFAULT NULL, step b
 COMMENT ON FUNCTION keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean) IS
     'makes a tag that every role may use; one that was dropped goes on above what was issued unless forget_issued';
 
+CREATE FUNCTION keywright.create_fed_tag(tag text, step bigint DEFAULT 1000, step_min bigint DEFAULT NULL,
+        step_max bigint DEFAULT NULL, forget_issued boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_create_fed_tag_wrapper';
+COMMENT ON FUNCTION keywright.create_fed_tag(text, bigint, bigint, bigint, boolean) IS
+    'makes a tag whose ids a program hands over out of its store, where it has the same name; every role may use it';
+
 CREATE FUNCTION keywright.alter_tag(tag text, step bigint DEFAULT NULL, step_min bigint DEFAULT NULL,
         step_max bigint DEFAULT NULL, max bigint DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -232,6 +241,19 @@ CREATE FUNCTION keywright.acknowledge_promotion() RETURNS void
 COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
     'somebody has taken note of the promotion that keywright.health tells of';
 
+-- For the program that feeds; see docs/postgres/feeding.md. They concern all databases of the server.
+CREATE FUNCTION keywright.await_demand(tags text[], OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,
+        OUT sequence oid, OUT tag text, OUT wanted bigint, OUT above bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_await_demand_wrapper';
+COMMENT ON FUNCTION keywright.await_demand(text[]) IS
+    'those of the fed tags named, of all databases, that want ids: at once if there are any, else after a second; each is told to one caller';
+
+CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid, generation integer, sequence oid, tag text,
+        key_space text, first bigint, last bigint) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_feed_tag_wrapper';
+COMMENT ON FUNCTION keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint) IS
+    'hands over ids that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
+
 -- These three run as the caller, who must own the table.
 CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -253,6 +275,7 @@ COMMENT ON FUNCTION keywright.release(regclass, name) IS
 
 REVOKE ALL ON FUNCTION
     keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean),
+    keywright.create_fed_tag(text, bigint, bigint, bigint, boolean),
     keywright.alter_tag(text, bigint, bigint, bigint, bigint),
     keywright.drop_tag(text),
     keywright.advance_tag(text, bigint),
@@ -265,6 +288,8 @@ REVOKE ALL ON FUNCTION
     keywright.lower_bound(timestamptz),
     keywright.promoted(interval),
     keywright.acknowledge_promotion(),
+    keywright.await_demand(text[]),
+    keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint),
     keywright.adopt(text, regclass, name),
     keywright.adopt_snowflake(regclass, name),
     keywright.release(regclass, name)
@@ -302,7 +327,7 @@ REVOKE ALL ON FUNCTION keywright.tag_figures(), keywright.word_figures(), keywri
 
 CREATE VIEW keywright.tags AS
     SELECT t.tag, t.step, t.step_min, t.step_max, t.start, t.max,
-           keywright.tag_reserved_to(t.id) AS reserved_to, t.created_at, t.dropped_at
+           keywright.tag_reserved_to(t.id) AS reserved_to, t.created_at, t.dropped_at, t.source
     FROM keywright.tag t;
 COMMENT ON VIEW keywright.tags IS 'every tag and how it is set; reserved_to is the largest id it may have issued';
 

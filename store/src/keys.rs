@@ -15,9 +15,10 @@ use tracing::{info, warn};
 
 use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
+use crate::feed::{self, FeedStats, Feeder};
 use crate::lease::space::Space;
 use crate::residue::Residue;
-use crate::settings::StoreSettings;
+use crate::settings::{FeedSettings, StoreSettings};
 use crate::sources::segment::{self, SegmentSupply};
 use crate::sources::source::{Source, Supply};
 use crate::sources::stats::SourceStats;
@@ -38,6 +39,13 @@ fn broken_off<T>(error: JoinError) -> Result<T, Failure> {
         Cause::StoreUnavailable,
         format!("the transaction in the store was broken off: {error}"),
     ))
+}
+
+fn draining() -> Failure {
+    Failure::new(
+        Cause::Draining,
+        "no keys are issued any more: shutting down",
+    )
 }
 
 /// All sources of one store. Cheap to clone, shared by all threads. When the last clone is dropped the store's thread
@@ -63,6 +71,7 @@ struct Sources {
     by_spec: HashMap<KeySpec, Source>,
     segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
     times: Vec<Arc<TimeSupply>>,
+    feeders: Vec<Arc<Feeder>>,
     /// Notified when the task of a supply has ended.
     tasks: Vec<watch::Receiver<()>>,
     closed: bool,
@@ -122,10 +131,7 @@ impl Keys {
     pub fn source(&self, spec: &KeySpec) -> Result<Source, Failure> {
         let mut sources = self.sources();
         if sources.closed {
-            return Err(Failure::new(
-                Cause::Draining,
-                "no keys are issued any more: shutting down",
-            ));
+            return Err(draining());
         }
         if let Some(source) = sources.by_spec.get(spec) {
             return Ok(source.clone());
@@ -179,6 +185,47 @@ impl Keys {
         let task = keeper::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
         sources.tasks.push(self.spawn(task));
         supply
+    }
+
+    /// Feeds a server from now on, until the clean stop.
+    ///
+    /// # Errors
+    /// [`Cause::Draining`] after [`Keys::hand_back`].
+    pub fn feed(&self, settings: FeedSettings) -> Result<(), Failure> {
+        let mut sources = self.sources();
+        if sources.closed {
+            return Err(draining());
+        }
+        let feeder = Arc::new(Feeder::new(settings));
+        sources.feeders.push(Arc::clone(&feeder));
+        let limits = self.0.settings.limits;
+        self.0
+            .runtime
+            .spawn(feed::run(feeder, Arc::clone(&self.0.store), limits));
+        Ok(())
+    }
+
+    /// Whether a server can be fed: is it there, has the database the extension, and may the user feed.
+    ///
+    /// # Errors
+    /// What is in the way.
+    pub async fn check_feed(&self, settings: &FeedSettings) -> Result<(), Failure> {
+        let settings = settings.clone();
+        let check = self
+            .0
+            .runtime
+            .spawn(async move { feed::check(&settings).await });
+        check.await.unwrap_or_else(broken_off)
+    }
+
+    /// Figures of the servers that are fed.
+    pub fn feed_stats(&self) -> Vec<FeedStats> {
+        let sources = self.sources();
+        sources
+            .feeders
+            .iter()
+            .map(|feeder| feeder.stats())
+            .collect()
     }
 
     /// Runs a task on the store's thread; the receiver sees the sender go when it has ended.
@@ -285,6 +332,9 @@ impl Keys {
             }
             for supply in &sources.times {
                 supply.demand.close();
+            }
+            for feeder in &sources.feeders {
+                feeder.close();
             }
             let segments: Vec<_> = sources.segments.values().cloned().collect();
             (segments, std::mem::take(&mut sources.tasks))

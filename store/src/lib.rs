@@ -28,6 +28,7 @@ mod clock;
 mod dialect;
 mod engine;
 mod failure;
+mod feed;
 mod host;
 mod keys;
 mod settings;
@@ -40,11 +41,12 @@ pub use clock::{Clock, SystemClock};
 pub use engine::innermost::innermost;
 pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
+pub use feed::FeedStats;
 pub use host::host;
 pub use keys::{Finding, Keys, Severity};
 pub use settings::{
-    PasswordFrom, RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem,
-    StoreSettings,
+    FeedSettings, PasswordFrom, RawFeed, RawSnowflakeSettings, RawStoreSettings, SettingsError,
+    SettingsProblem, StoreSettings,
 };
 pub use sources::demand::WAIT_BOUNDS_US;
 pub use sources::source::{NotNow, Source};

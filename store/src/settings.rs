@@ -1,6 +1,7 @@
 //! Settings: as they are written, and as they are once everything about them has been checked.
 
 mod etcd;
+mod feed;
 mod file;
 mod mysql;
 mod password;
@@ -15,6 +16,7 @@ use std::fmt;
 use keywright_core::{Layout, Step, WorkerId};
 use mysql_async::Opts;
 
+pub use feed::{FeedSettings, RawFeed};
 pub use password::PasswordFrom;
 pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};

@@ -15,10 +15,12 @@ pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
 pub(crate) mod wanted;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use keywright_core::Tag;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -48,6 +50,8 @@ pub(crate) struct Store {
     limits: Limits,
     idle: Mutex<Vec<Link>>,
     free: Semaphore,
+    /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
+    seen: Mutex<HashMap<Tag, u64>>,
     /// Whether it answered when it was last spoken to; not set before.
     is_up: OnceLock<AtomicBool>,
 }
@@ -67,6 +71,7 @@ impl Store {
             limits: settings.limits,
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),
+            seen: Mutex::default(),
             is_up: OnceLock::new(),
         }
     }
@@ -220,6 +225,19 @@ impl Store {
     /// Reads a tag's row, locked until the transaction ends.
     pub(crate) fn select_row(&self) -> String {
         self.dialect.select_row(&self.segment_table, self.words)
+    }
+
+    /// The largest bound of a tag that this program has seen.
+    pub(crate) fn seen(&self, tag: &Tag) -> u64 {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(tag).copied().unwrap_or(0)
+    }
+
+    /// That was committed.
+    pub(crate) fn note_seen(&self, tag: &Tag, bound: u64) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = seen.entry(tag.clone()).or_default();
+        *known = bound.max(*known);
     }
 
     /// The message for a client.

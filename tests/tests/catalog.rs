@@ -93,8 +93,11 @@ keywright.adopt(text,regclass,name) v u called caller owner
 keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
 keywright.alter_tag(text,bigint,bigint,bigint,bigint) v u called owner owner
+keywright.await_demand(text[]) v u called caller owner
+keywright.create_fed_tag(text,bigint,bigint,bigint,boolean) v u called owner owner
 keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean) v u called owner owner
 keywright.drop_tag(text) v u called owner owner
+keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint) v u called caller owner
 keywright.grant_tag(text,name) v u called owner owner
 keywright.health_checks() v r called owner owner,pg_monitor
 keywright.lower_bound(timestamp with time zone) v u called caller owner
@@ -165,7 +168,7 @@ fn views_have_these_columns() -> Result<()> {
         (
             "tags",
             "tag text, step int8, step_min int8, step_max int8, start int8, max int8, reserved_to int8, \
-             created_at timestamptz, dropped_at timestamptz",
+             created_at timestamptz, dropped_at timestamptz, source text",
         ),
         (
             "stats",
@@ -198,6 +201,7 @@ fn settings_have_these_defaults() -> Result<()> {
         ["clock_policy", "carry", "", "superuser"],
         ["clock_wait_ms_max", "1000", "ms", "superuser"],
         ["failover_skew_ms_max", "10000", "ms", "superuser"],
+        ["fed_cover_s", "1200", "s", "superuser"],
         ["ids_per_call_max", "10000", "", "superuser"],
         ["lead_ms_max", "10000", "ms", "superuser"],
         ["refill_cover_s", "600", "s", "superuser"],

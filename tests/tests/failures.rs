@@ -197,6 +197,22 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             let outcome = client.batch_execute("SELECT snowflake_id()");
             (expect_cause(outcome, cause, message), "COMMIT")
         }
+        Cause::NotFed => {
+            let create =
+                "SELECT keywright.create_fed_tag('t'); SET keywright.refill_wait_ms_max = 50";
+            let message = "tag \"t\" has no ids left, and was handed none within 50 ms";
+            (
+                refused(create, "SELECT next_biz_id('t')", cause, message)?,
+                "[[feed]] section",
+            )
+        }
+        Cause::HandOverRefused => {
+            let statement = "SELECT keywright.feed_tag(repeat('0', 32), 1, 1, 1, 1, 't', repeat('a', 32), 1, 2)";
+            (
+                refused("", statement, cause, "has started anew since")?,
+                "await_demand",
+            )
+        }
         Cause::StatementUnsupported
         | Cause::KeyExplicit
         | Cause::StoreUnavailable

@@ -26,7 +26,6 @@ const REPLACED: &[(&str, &str, &[&str])] = &[
     ("on_unsure", "on_ambiguous_id", &[]),
     ("keywright back", "keywright release", &[]),
     ("Incarnation", "Writer", &[]),
-    ("incarnation", "writer", &[]),
     ("so many keys cannot be had", "batch too large", &[]),
     (
         "rules stay as they were",

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::identity::uncommitted;
 use crate::server::backend::BackendCell;
 use crate::server::{changes, process, relation, role};
-use crate::shmem::key::TagKey;
+use crate::shmem::key::{Source, TagKey};
 use crate::shmem::reuse;
 use crate::shmem::slot::Attached;
 use crate::shmem::tag_slot::TagSlot;
@@ -28,9 +28,9 @@ pub struct TagEntry {
     pub at: Attached<TagSlot>,
     /// What the slot belongs to.
     pub key: &'static TagKey,
-    /// The sequence that holds the bound.
+    /// The sequence that holds the bound; of a fed tag the largest id that was handed over.
     pub sequence: pg_sys::Oid,
-    /// The sequence that holds the note.
+    /// The sequence that holds the note; of a fed tag the key space that its ids are of.
     pub note: pg_sys::Oid,
     /// The extension's owner, as whom both are changed.
     pub owner: pg_sys::Oid,
@@ -142,7 +142,7 @@ pub fn is_known(tag: &Tag, entry: &TagEntry) -> bool {
 
 fn key_of(tag: &Tag, extension: &Extension, row: &TagRow) -> TagKey {
     let life = (row.generation, row.sequence);
-    TagKey::new(process::database(), extension.oid, life, tag)
+    TagKey::new(process::database(), extension.oid, life, row.source, tag)
 }
 
 /// A copy of the key that lives as long as this backend: one of each that it ever uses.
@@ -188,7 +188,10 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
         policy: StepPolicy {
             step_min: row.step_min,
             step_max: row.step_max,
-            cover_ms: settings::refill_cover_ms(),
+            cover_ms: match row.source {
+                Source::Native => settings::refill_cover_ms(),
+                Source::Fed => settings::fed_cover_ms(),
+            },
         },
         start: row.start,
         end_max: row.end_max,

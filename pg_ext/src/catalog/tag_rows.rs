@@ -8,14 +8,17 @@ use crate::catalog::extension::Extension;
 use crate::catalog::{damage, sequences, suggest, tables};
 use crate::failure::Failure;
 use crate::server::query;
+use crate::shmem::key::Source;
 
 /// A row of keywright.tag with its sequences.
 pub struct TagRow {
     /// Which life of the tag.
     pub generation: u32,
-    /// The bound.
+    /// Where its ranges come from.
+    pub source: Source,
+    /// The bound; of a fed tag the largest id that was handed over.
     pub sequence: pg_sys::Oid,
-    /// The note beside it.
+    /// The note beside it; of a fed tag its key space.
     pub note: pg_sys::Oid,
     /// First full reservation.
     pub step: Step,
@@ -34,15 +37,21 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, step, step_min, step_max, start, max FROM keywright.tag \
+        "SELECT id, generation, step, step_min, step_max, start, max, source FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
         |row| {
             let numbers = [3, 4, 5, 6, 7].map(|column| row.get::<i64>(column).unwrap_or(-1));
-            (row.get::<i32>(1), row.get::<i32>(2), numbers)
+            (
+                row.get::<i32>(1),
+                row.get::<i32>(2),
+                numbers,
+                row.get::<String>(8),
+            )
         },
     );
-    let Some((Some(id), Some(generation), [step, step_min, step_max, start, max])) = row else {
+    let Some((Some(id), Some(generation), [step, step_min, step_max, start, max], source)) = row
+    else {
         return Ok(None);
     };
     let step_of = |number| Step::new(number).map_err(|error| damage::damaged(&error.to_string()));
@@ -52,6 +61,7 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     Ok(Some(TagRow {
         generation: u32::try_from(generation)
             .map_err(|_| damage::damaged("a tag's generation is negative"))?,
+        source: source_of(source)?,
         sequence: sequences::of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
         note: sequences::note_of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
         step: step_of(step)?,
@@ -62,6 +72,11 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     }))
 }
 
+fn source_of(name: Option<String>) -> Result<Source, Failure> {
+    name.and_then(|name| Source::parse(&name))
+        .ok_or_else(|| damage::damaged("nothing says where a tag's ids come from"))
+}
+
 /// A row of keywright.tag as far as managing needs it.
 pub struct Known {
     /// What its sequences are named after.
@@ -70,6 +85,8 @@ pub struct Known {
     pub generation: i32,
     /// Whether it issues no more.
     pub dropped: bool,
+    /// Where its ranges come from.
+    pub source: Source,
 }
 
 /// The row of a tag, dropped or not.
@@ -80,18 +97,22 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, dropped_at IS NOT NULL FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
+        "SELECT id, generation, dropped_at IS NOT NULL, source FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
         &[tag.as_str().into()],
-        |row| (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3)),
+        |row| {
+            let numbers = (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3));
+            (numbers, row.get::<String>(4))
+        },
     );
     match row {
         None => Ok(None),
-        Some((Some(id), Some(generation), Some(dropped))) => Ok(Some(Known {
+        Some(((Some(id), Some(generation), Some(dropped)), source)) => Ok(Some(Known {
             id,
             generation,
             dropped,
+            source: source_of(source)?,
         })),
-        Some((_, _, _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
+        Some(((_, _, _), _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
     }
 }
 

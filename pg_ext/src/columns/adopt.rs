@@ -20,6 +20,7 @@ use crate::manage::tags;
 use crate::refill::segment;
 use crate::server::role::AsOwner;
 use crate::server::{clock, sequence, timestamp};
+use crate::shmem::key::Source;
 use crate::{arguments, guard};
 
 /// How many ids a new tag reserves at once.
@@ -99,7 +100,7 @@ fn begin_above(tag: &Tag, above: i64, extension: &Extension) -> Result<i64, Fail
         }
         None => above + 1,
     };
-    tags::create(tag, &definition(start)?, false)?;
+    tags::create(tag, &definition(start)?, Source::Native, false)?;
     segment::advance(tag, start.cast_unsigned() - 1)?;
     Ok(start)
 }

@@ -10,7 +10,7 @@ use crate::identity::bounds::Sequences;
 use crate::issue::{snowflake, tag};
 use crate::server::role::AsOwner;
 use crate::server::sequence;
-use crate::shmem::key::TimeKind;
+use crate::shmem::key::{Source, TimeKind};
 
 /// A source of ids for a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +105,16 @@ fn tag_issued_up_to(tag: &Tag) -> Result<i64, Failure> {
              a greater n first; or set another default."
         )));
     };
+    let is_fed = tag_rows::known(tag, &cached::extension()?)?
+        .is_some_and(|known| known.source == Source::Fed);
+    if is_fed {
+        return Err(Failure::new(
+            Cause::AdoptRefused,
+            format!("the column is filled by tag \"{tag}\", whose ids come from a store"),
+        )
+        .detail("What others issue of the tag may lie among what a source of this table alone would.")
+        .hint("Give the column another default by ALTER TABLE, with a sequence that begins above all ids of the tag in use anywhere."));
+    }
     if let Err(failure) = tag::take(tag.as_bytes(), 1) {
         if failure.cause() == Cause::TagExhausted {
             let row = tag_rows::find(tag, &cached::extension()?)?;

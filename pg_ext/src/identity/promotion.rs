@@ -197,8 +197,8 @@ fn tag_notes() -> Result<Vec<Note>, Failure> {
     let ids = query::one_row_as(
         extension.owner,
         "SELECT pg_catalog.array_agg(id) FROM (\
-         (SELECT id FROM keywright.tag ORDER BY id LIMIT $1) UNION \
-         (SELECT id FROM keywright.tag ORDER BY id DESC LIMIT $1)) t",
+         (SELECT id FROM keywright.tag WHERE source OPERATOR(pg_catalog.=) 'native' ORDER BY id LIMIT $1) UNION \
+         (SELECT id FROM keywright.tag WHERE source OPERATOR(pg_catalog.=) 'native' ORDER BY id DESC LIMIT $1)) t",
         &[TAGS_LOOKED_AT.into()],
         |row| row.get::<Vec<i32>>(1),
     );

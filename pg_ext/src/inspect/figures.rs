@@ -68,7 +68,10 @@ fn keywright_tag_figures() -> TagFigures {
                     key.tag(),
                     key.generation().cast_signed(),
                     used.then(|| slot.word.cursor().saturating_sub(1).cast_signed()),
-                    slot.word.remaining().cast_signed(),
+                    slot.word
+                        .remaining()
+                        .saturating_add(handed_over(slot))
+                        .cast_signed(),
                     used.then(|| figure(&slot.step)),
                     figure(&slot.refills),
                     moment(&slot.last_refill_ms)?,
@@ -79,6 +82,12 @@ fn keywright_tag_figures() -> TagFigures {
             .collect::<Result<Vec<_>, Failure>>()
     };
     TableIterator::new(rows().or_raise())
+}
+
+/// Ids of a fed tag that nobody needed yet.
+fn handed_over(slot: &TagSlot) -> u64 {
+    let next = slot.fed.next();
+    next.map_or(0, |range| range.end.saturating_sub(range.start))
 }
 
 type WordFigures = TableIterator<

@@ -16,8 +16,10 @@ use crate::catalog::{cached, damage, node};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::numbers;
 use crate::identity::promotion::{self, Kept, Status};
+use crate::refill::fed::ASKED_MS_MAX;
 use crate::server::{clock, process, query, timestamp};
 use crate::settings;
+use crate::shmem::area::Feeding;
 use crate::shmem::key::TimeKind;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
@@ -72,7 +74,7 @@ struct Finding {
 /// One line of the view: its name, and the function that it tells of.
 type Check = (&'static str, fn() -> Result<Finding, Failure>);
 
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 13] = [
     ("preloaded", preloaded),
     ("fsync", fsync),
     ("replication", replication),
@@ -80,6 +82,7 @@ const CHECKS: [Check; 12] = [
     ("worker id", worker),
     ("readable bucket", bucket),
     ("tags", tags),
+    ("feeding", feeding),
     ("layout", layout_time),
     ("lead over the clock", || Ok(lead(TimeKind::Snowflake))),
     ("lead of readable ids", || Ok(lead(TimeKind::Readable))),
@@ -269,7 +272,7 @@ fn tags() -> Result<Finding, Failure> {
          FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag, \
                pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text) bound, \
                pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text OPERATOR(pg_catalog.||) '_note') note \
-               WHERE dropped_at IS NULL AND (bound IS NULL OR note IS NULL \
+               WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'native' AND (bound IS NULL OR note IS NULL \
                OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
     let found = query::one_row_as(extension.owner, query, &[TAGS_NAMED_MAX.into()], |row| {
         (row.get::<i64>(1), row.get::<String>(2))
@@ -289,6 +292,31 @@ fn tags() -> Result<Finding, Failure> {
         },
         hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
                SELECT keywright.advance_tag(tag, that_id).".into(),
+    })
+}
+
+/// Whether a program asks what is wanted, where tags are fed.
+fn feeding() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let query = "SELECT pg_catalog.count(*) FROM keywright.tag \
+                 WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'fed'";
+    let count = query::one_row_as(extension.owner, query, &[], |row| row.get::<i64>(1));
+    let count = count.flatten().unwrap_or(0);
+    let asked_ms = Feeding::here().and_then(Feeding::asked_boot_ms);
+    let since_ms = asked_ms.map(|asked_ms| clock::readings().boot_ms.saturating_sub(asked_ms));
+    let is_asked = since_ms.is_some_and(|ms| ms <= ASKED_MS_MAX);
+    Ok(Finding {
+        severity: Severity::Warning.unless(count == 0 || is_asked || process::is_read_only()),
+        detail: match (count, since_ms) {
+            (0, _) => "no tag is fed from a store".to_owned(),
+            (_, None) => {
+                format!("{count} tags are fed, and no program has asked what is wanted since the server started")
+            }
+            (_, Some(ms)) => {
+                format!("{count} tags are fed; a program asked what is wanted {} s ago", ms / 1_000)
+            }
+        },
+        hint: "Start keywright with a [[feed]] section for this server: when what was handed over is used up, ids end.".into(),
     })
 }
 

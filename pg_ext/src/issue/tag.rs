@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use crate::cache::{self, tag_entry};
 use crate::durable::turn::Urgency;
 use crate::failure::Failure;
-use crate::refill::segment;
+use crate::refill::{fed, segment};
 use crate::server::process;
+use crate::shmem::key::Source;
 use crate::{guard, settings};
 
 /// Takes `n` consecutive ids of the tag named `text` and returns the first.
@@ -47,7 +48,10 @@ fn take_slowly(text: &[u8], n: u64) -> Result<u64, Failure> {
         if let Ok(first) = taken {
             return Ok(first);
         }
-        segment::refill(&entry, n, Urgency::Needed { deadline })?;
+        match entry.key.source() {
+            Source::Native => segment::refill(&entry, n, Urgency::Needed { deadline })?,
+            Source::Fed => fed::refill(&entry, n, deadline)?,
+        }
         // What the refill waited for may have been a change of this very tag.
         entry = tag_entry::of(text)?;
     }
@@ -60,5 +64,9 @@ fn refill_early(text: &[u8]) -> Result<(), Failure> {
         return Ok(());
     }
     let entry = tag_entry::of(text)?;
-    segment::refill(&entry, 1, Urgency::Early)
+    match entry.key.source() {
+        Source::Native => segment::refill(&entry, 1, Urgency::Early),
+        // The next range was asked for when this one was taken into use.
+        Source::Fed => Ok(()),
+    }
 }

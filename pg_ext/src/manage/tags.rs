@@ -22,6 +22,7 @@ use crate::manage::restored;
 use crate::refill::segment;
 use crate::server::{changes, clock, sequence};
 use crate::shmem::area;
+use crate::shmem::key::Source;
 use crate::{arguments, guard, settings};
 
 /// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's.
@@ -35,8 +36,13 @@ fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<
 /// Makes a tag, or brings a dropped one back.
 ///
 /// # Errors
-/// The tag exists, or its numbers do not fit together or lie below what was issued.
-pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result<(), Failure> {
+/// The tag exists, or its numbers do not fit together or lie below what was issued, or it had another source.
+pub fn create(
+    tag: &Tag,
+    definition: &Definition,
+    source: Source,
+    forget_issued: bool,
+) -> Result<(), Failure> {
     let extension = cached::extension()?;
     let mut skip_to_start = None;
     match tag_rows::known(tag, &extension)? {
@@ -45,14 +51,15 @@ pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result
         }
         Some(old) if forget_issued => {
             drop_sequences(old.id)?;
-            insert_row(tag, definition, Some(&old), &extension)?;
+            insert_row(tag, definition, source, Some(&old), &extension)?;
         }
+        Some(old) if old.source != source => return Err(had_another_source(tag, old.source)),
         Some(old) => {
             revive(tag, definition, &old)?;
             skip_to_start = definition.start.filter(|start| *start > 0);
         }
         None => {
-            insert_row(tag, definition, None, &extension)?;
+            insert_row(tag, definition, source, None, &extension)?;
         }
     }
     changes::announce(extension.tag_table);
@@ -70,6 +77,7 @@ pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result
 fn insert_row(
     tag: &Tag,
     definition: &Definition,
+    source: Source,
     old: Option<&Known>,
     extension: &Extension,
 ) -> Result<(), Failure> {
@@ -84,8 +92,8 @@ fn insert_row(
     let id = restored::free_id(extension)?;
     // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
     let inserted = run(
-        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max, id) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tag) DO NOTHING",
+        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max, id, source) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (tag) DO NOTHING",
         &[
             tag.as_str().into(),
             generation.into(),
@@ -95,10 +103,16 @@ fn insert_row(
             definition.start.unwrap_or(1).into(),
             definition.max.into(),
             id.into(),
+            source.name().into(),
         ],
     )?;
     if inserted != 1 {
         return Err(exists(tag));
+    }
+    match source {
+        Source::Native => {}
+        // Its first range says of which key space it is.
+        Source::Fed => return Ok(()),
     }
     // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
     let step = definition.step.get();
@@ -112,6 +126,34 @@ fn exists(tag: &Tag) -> Failure {
         .hint("Change it with keywright.alter_tag or keywright.advance_tag.")
 }
 
+/// Ids of the one source may lie among those of the other.
+fn had_another_source(tag: &Tag, source: Source) -> Failure {
+    Failure::new(
+        Cause::TagExists,
+        format!(
+            "tag \"{tag}\" was a {} tag when it was dropped",
+            source.name()
+        ),
+    )
+    .hint(
+        "Choose another name; or, if none of its ids is kept anywhere, say forget_issued => true.",
+    )
+}
+
+/// Fails for a tag whose numbers are the store's.
+fn require_native(tag: &Tag, source: Source, hint: &str) -> Result<(), Failure> {
+    match source {
+        Source::Native => Ok(()),
+        Source::Fed => Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!(
+                "the ids of tag \"{tag}\" come from a store, which says where they begin and end"
+            ),
+        )
+        .hint(hint)),
+    }
+}
+
 /// Has an existing tag that has issued nothing yet begin at `start` or later. Nobody can begin to use it before the
 /// transaction ends, and then it begins there. Returns its first id.
 ///
@@ -119,6 +161,11 @@ fn exists(tag: &Tag) -> Failure {
 /// It has issued ids, ends before `start`, or is held up by another transaction.
 pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
     let extension = cached::extension()?;
+    let hint = format!(
+        "Run keywright advance {tag} --above {} where the store is, then ALTER the column's default.",
+        start.saturating_sub(1)
+    );
+    require_native(tag, known.source, &hint)?;
     let sequence = sequences::of_tag(known.id)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let unused = || sequence::last(sequence).is_none();
@@ -221,7 +268,12 @@ fn keywright_create_tag(
             (step_min, step_max),
             arguments::required(max, "max")?,
         )?;
-        create(&tag, &definition, forget_issued.unwrap_or(false))
+        create(
+            &tag,
+            &definition,
+            Source::Native,
+            forget_issued.unwrap_or(false),
+        )
     };
     make().or_raise();
 }
@@ -240,6 +292,10 @@ fn keywright_alter_tag(
         let extension = cached::extension()?;
         let old = tag_rows::existing(&tag, &extension)?;
         let row = tag_rows::find(&tag, &extension)?.ok_or_else(|| suggest::unknown_tag(&tag))?;
+        if max.is_some() {
+            let hint = "Its end is the store's: change id_max of its row there.";
+            require_native(&tag, row.source, hint)?;
+        }
         let max_now = (row.end_max - 1).cast_signed();
         let definition = Definition::new(
             None,
@@ -310,6 +366,9 @@ fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
             )
             .hint("Name the largest id in use; every later one is greater.")
         })?;
+        let known = tag_rows::existing(&tag, &cached::extension()?)?;
+        let hint = format!("Run keywright advance {tag} --above {above} where the store is.");
+        require_native(&tag, known.source, &hint)?;
         restored::vouch(&tag, above)?;
         segment::advance(&tag, above)
     };

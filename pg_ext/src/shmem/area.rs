@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pgrx::pg_sys;
 
 use crate::server::backend::BackendCell;
+use crate::shmem::gate::Queue;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
 
@@ -12,6 +13,14 @@ use crate::shmem::time_slot::TimeSlot;
 #[repr(C, align(128))]
 pub struct Directory {
     pub(super) life: u64,
+    /// Drawn when shared memory is set up: what a range is handed over for.
+    pub(super) incarnation: u128,
+    /// Where programs that hand ranges over wait to be asked for some.
+    pub(super) demands: Queue,
+    /// Where those wait who need a range.
+    pub(super) hand_overs: Queue,
+    /// When a program last asked what is wanted, boot time in milliseconds; 0: none did.
+    pub(super) asked_boot_ms: AtomicU64,
     pub(super) tags_max: u32,
     pub(super) words_max: u32,
     pub(super) tags_used: AtomicU32,
@@ -56,6 +65,47 @@ impl<S> Array<S> {
 /// A number of this life of shared memory: another one after every start of the server and every crash.
 pub fn life() -> Option<u64> {
     AREA.get().map(|area| area.directory.life)
+}
+
+/// What all of one server have in common who are fed, and those who feed them.
+#[derive(Clone, Copy)]
+pub struct Feeding(&'static Directory);
+
+impl Feeding {
+    /// `None`: the server did not preload the library.
+    pub fn here() -> Option<Self> {
+        AREA.get().map(|area| Self(area.directory))
+    }
+
+    /// This life of shared memory: another after every start of the server and every crash.
+    pub fn incarnation(self) -> u128 {
+        self.0.incarnation
+    }
+
+    /// Where programs that hand ranges over wait to be asked for some.
+    pub fn demands(self) -> &'static Queue {
+        &self.0.demands
+    }
+
+    /// Where those wait who need a range.
+    pub fn hand_overs(self) -> &'static Queue {
+        &self.0.hand_overs
+    }
+
+    /// When a program last asked what is wanted, boot time in milliseconds; `None`: none did since the server started.
+    pub fn asked_boot_ms(self) -> Option<u64> {
+        match self.0.asked_boot_ms.load(Ordering::Relaxed) {
+            0 => None,
+            boot_ms => Some(boot_ms),
+        }
+    }
+
+    /// A program asks what is wanted.
+    pub fn note_asked(self, boot_ms: u64) {
+        self.0
+            .asked_boot_ms
+            .store(boot_ms.max(1), Ordering::Relaxed);
+    }
 }
 
 /// Tells all sessions that a transaction drops a database. One at a time: the caller holds the lock on the register.

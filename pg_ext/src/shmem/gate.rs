@@ -1,4 +1,5 @@
-//! The refill flag of a slot: one backend at a time makes a bound durable, the others wait for it.
+//! Where backends wait for one another: queues, and the refill flag of a slot: one backend at a time makes a bound durable, the
+//! others wait for it.
 //!
 //! It is not a lock of the server: the holder sleeps, reads tables and flushes. But it waits for no lock: who has that one may
 //! be waiting for the gate. And it must come free however the
@@ -17,12 +18,55 @@ use crate::server::{latch, process};
 /// Longest single sleep; a waiter then looks again even if nobody woke it.
 const SLEEP_MS_MAX: u64 = 100;
 
+/// Backends that sleep until they are told something.
+#[repr(C)]
+pub struct Queue(UnsafeCell<pg_sys::ConditionVariable>);
+
+impl Queue {
+    /// Prepares it; once, before other processes see it.
+    ///
+    /// # Safety
+    /// It must lie in shared memory that nobody else uses yet.
+    pub unsafe fn init(&self) {
+        // SAFETY: the caller's promise makes the pointer valid and exclusive.
+        unsafe { pg_sys::ConditionVariableInit(self.0.get()) };
+    }
+
+    /// Sleeps until the queue was told something, `deadline` passed or a moment went by; not at all unless `is_needed` once those
+    /// who tell would be heard. Raises the error of a cancelled or timed-out statement.
+    pub fn wait(&'static self, deadline: Instant, is_needed: impl FnOnce() -> bool) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let sleep_ms = u64::try_from(left.as_millis())
+            .unwrap_or(SLEEP_MS_MAX)
+            .clamp(1, SLEEP_MS_MAX);
+        // SAFETY: `init` ran before other processes saw the queue. An error raised inside (cancel) leaves the queue through
+        // the server's own abort processing; the normal way leaves it here.
+        unsafe {
+            pg_sys::ConditionVariablePrepareToSleep(self.0.get());
+            if is_needed() {
+                pg_sys::ConditionVariableTimedSleep(
+                    self.0.get(),
+                    i64::try_from(sleep_ms).unwrap_or(1),
+                    latch::wait_event(),
+                );
+            }
+            pg_sys::ConditionVariableCancelSleep();
+        }
+    }
+
+    /// Wakes all who sleep in it.
+    pub fn tell(&self) {
+        // SAFETY: initialised by `init`; broadcasting takes only the queue's own spin lock and raises no error.
+        unsafe { pg_sys::ConditionVariableBroadcast(self.0.get()) };
+    }
+}
+
 /// A refill flag with the queue of those who wait for it.
 #[repr(C)]
 pub struct Gate {
     /// The process that is in it.
     holder: Holder,
-    queue: UnsafeCell<pg_sys::ConditionVariable>,
+    queue: Queue,
 }
 
 /// The gate this backend holds, for the exit callback. A backend holds one at a time.
@@ -40,8 +84,8 @@ impl Gate {
     /// # Safety
     /// The gate must lie in shared memory that nobody else uses yet.
     pub unsafe fn init(&self) {
-        // SAFETY: the caller's promise makes the pointer valid and exclusive.
-        unsafe { pg_sys::ConditionVariableInit(self.queue.get()) };
+        // SAFETY: the caller's promise is the queue's.
+        unsafe { self.queue.init() };
     }
 
     /// Takes the gate if it is free and this backend holds no other.
@@ -65,29 +109,12 @@ impl Gate {
     /// Sleeps until the gate was opened, `deadline` passed or a moment went by. Raises the error of a cancelled or
     /// timed-out statement.
     pub fn wait(&'static self, deadline: Instant) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let sleep_ms = u64::try_from(left.as_millis())
-            .unwrap_or(SLEEP_MS_MAX)
-            .clamp(1, SLEEP_MS_MAX);
-        // SAFETY: `init` ran before the slot was published. An error raised inside (cancel) leaves the queue through
-        // the server's own abort processing; the normal way leaves it here.
-        unsafe {
-            pg_sys::ConditionVariablePrepareToSleep(self.queue.get());
-            if self.holder.get().is_some() {
-                pg_sys::ConditionVariableTimedSleep(
-                    self.queue.get(),
-                    i64::try_from(sleep_ms).unwrap_or(1),
-                    latch::wait_event(),
-                );
-            }
-            pg_sys::ConditionVariableCancelSleep();
-        }
+        self.queue.wait(deadline, || self.holder.get().is_some());
     }
 
     fn open(&self) {
         self.holder.leave();
-        // SAFETY: initialised by `init`; broadcasting takes only the queue's own spin lock and raises no error.
-        unsafe { pg_sys::ConditionVariableBroadcast(self.queue.get()) };
+        self.queue.tell();
     }
 }
 

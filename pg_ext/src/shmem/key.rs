@@ -8,6 +8,32 @@ use keywright_core::tag::Tag;
 use keywright_core::zone::Zone;
 use pgrx::pg_sys;
 
+/// Where a tag's ranges come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// This database reserves them: the sequence is their bound.
+    Native,
+    /// Programs hand them over, out of a store that others use, too.
+    Fed,
+}
+
+impl Source {
+    /// As the tables keep it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Fed => "fed",
+        }
+    }
+
+    /// The source of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Native, Self::Fed]
+            .into_iter()
+            .find(|source| source.name() == name)
+    }
+}
+
 /// Which tag a slot belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -16,16 +42,19 @@ pub struct TagKey {
     extension: u32,
     generation: u32,
     sequence: u32,
+    /// 0: native.
+    fed: u32,
     tag_bytes: u32,
     tag: [u8; Tag::BYTES_MAX],
 }
 
 impl TagKey {
-    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence`.
+    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence` or fed from a store.
     pub fn new(
         database: pg_sys::Oid,
         extension: pg_sys::Oid,
         (generation, sequence): (u32, pg_sys::Oid),
+        source: Source,
         tag: &Tag,
     ) -> Self {
         let mut bytes = [0; Tag::BYTES_MAX];
@@ -37,6 +66,10 @@ impl TagKey {
             extension: extension.to_u32(),
             generation,
             sequence: sequence.to_u32(),
+            fed: match source {
+                Source::Native => 0,
+                Source::Fed => 1,
+            },
             tag_bytes: u32::try_from(tag.as_bytes().len()).unwrap_or(0),
             tag: bytes,
         }
@@ -52,6 +85,24 @@ impl TagKey {
     pub fn tag_bytes(&self) -> &[u8] {
         let bytes = usize::try_from(self.tag_bytes).unwrap_or(0);
         self.tag.get(..bytes).unwrap_or_default()
+    }
+
+    /// Where the tag's ranges come from.
+    pub fn source(&self) -> Source {
+        match self.fed {
+            0 => Source::Native,
+            1.. => Source::Fed,
+        }
+    }
+
+    /// The database that the tag is of.
+    pub fn database(&self) -> pg_sys::Oid {
+        pg_sys::Oid::from(self.database)
+    }
+
+    /// The CREATE EXTENSION that the tag is of.
+    pub fn extension(&self) -> pg_sys::Oid {
+        pg_sys::Oid::from(self.extension)
     }
 
     /// Whether it is a tag of this database.

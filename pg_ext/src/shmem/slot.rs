@@ -59,7 +59,7 @@ impl Slot for TagSlot {
             key: &self.key,
             clock: None,
             words: [&self.word, &self.word],
-            numbers: vec![
+            numbers: [
                 &self.refill_at,
                 &self.closed_by,
                 &self.attempted_start,
@@ -72,7 +72,10 @@ impl Slot for TagSlot {
                 &self.refills,
                 &self.waits,
                 &self.wait_us,
-            ],
+            ]
+            .into_iter()
+            .chain(self.fed.numbers())
+            .collect(),
             moments: vec![&self.last_refill_ms],
             flags: vec![&self.taken_over],
         }

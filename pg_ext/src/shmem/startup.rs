@@ -82,6 +82,10 @@ extern "C-unwind" fn on_startup() {
             base.write_bytes(0, bytes());
             let directory = base.cast::<Directory>();
             (*directory).life = process::random();
+            (*directory).incarnation =
+                u128::from(process::random()) << u64::BITS | u128::from(process::random());
+            (*directory).demands.init();
+            (*directory).hand_overs.init();
             (*directory).tags_max = u32::try_from(settings::tags_max()).unwrap_or(0);
             (*directory).words_max = u32::try_from(settings::workers_max()).unwrap_or(0);
             for index in 0..settings::tags_max() {

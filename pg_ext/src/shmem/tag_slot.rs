@@ -1,13 +1,82 @@
 //! The slot of one tag.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use keywright_core::generation::Generation;
 use keywright_core::segment::SegmentWord;
 
-use crate::shmem::gate::Gate;
+use crate::shmem::gate::{Gate, Held};
 use crate::shmem::key::TagKey;
+
+/// A range that was handed over.
+#[derive(Clone, Copy)]
+pub struct HandedOver {
+    /// First id.
+    pub start: u64,
+    /// First id after it.
+    pub end: u64,
+    /// The key space that it is of.
+    pub key_space: u64,
+}
+
+/// What a tag that is fed wants and was handed over. Changed by the holder of the slot's gate.
+#[derive(Default)]
+#[repr(C)]
+pub struct Fed {
+    next_start: AtomicU64,
+    /// 0: there is none.
+    next_end: AtomicU64,
+    next_key_space: AtomicU64,
+    /// The key space that the database knows the tag by; 0: not known.
+    pub key_space: AtomicU64,
+    /// First id above all that was handed over for this incarnation, or issued before it as far as the database knows.
+    pub floor: AtomicU64,
+    /// Ids that are wanted; 0: none are.
+    pub wanted: AtomicU64,
+    /// When a program was told so, boot time in milliseconds; 0: none was.
+    pub told_boot_ms: AtomicU64,
+}
+
+impl Fed {
+    /// The range that nobody uses yet.
+    pub fn next(&self) -> Option<HandedOver> {
+        let end = self.next_end.load(Ordering::Acquire);
+        (end > 0).then(|| HandedOver {
+            start: self.next_start.load(Ordering::Relaxed),
+            end,
+            key_space: self.next_key_space.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Keeps a range until somebody needs it.
+    pub fn keep(&self, range: HandedOver, _held: &Held<'_>) {
+        self.next_start.store(range.start, Ordering::Relaxed);
+        self.next_key_space
+            .store(range.key_space, Ordering::Relaxed);
+        self.floor.fetch_max(range.end, Ordering::Relaxed);
+        self.wanted.store(0, Ordering::Relaxed);
+        self.told_boot_ms.store(0, Ordering::Relaxed);
+        self.next_end.store(range.end, Ordering::Release);
+    }
+
+    /// The range is in use, or worthless.
+    pub fn clear(&self, _held: &Held<'_>) {
+        self.next_end.store(0, Ordering::Release);
+    }
+
+    pub(super) fn numbers(&self) -> [&AtomicU64; 7] {
+        [
+            &self.next_start,
+            &self.next_end,
+            &self.next_key_space,
+            &self.key_space,
+            &self.floor,
+            &self.wanted,
+            &self.told_boot_ms,
+        ]
+    }
+}
 
 /// The segment of one tag, and its figures.
 #[repr(C, align(128))]
@@ -22,6 +91,8 @@ pub struct TagSlot {
     /// The transaction that drops what the slot belongs to; 0 when none does.
     pub(super) closed_by: AtomicU64,
     pub(super) key: UnsafeCell<TagKey>,
+    /// What a tag has that is fed.
+    pub fed: Fed,
     /// First id of the reservation that was written last, durable or not.
     pub attempted_start: AtomicU64,
     /// First id after it: a bound that is found again is our own unfinished work.

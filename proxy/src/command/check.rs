@@ -109,6 +109,16 @@ impl Check {
             };
             told.push(Reported::new(STORE, severity, finding.message));
         }
+        for feed in &config.feeds {
+            if let Err(failure) = keys.check_feed(feed).await {
+                let place = format!("feed {}", feed.address());
+                told.push(Reported::new(
+                    Some(&place),
+                    Severity::Error,
+                    failure.to_string(),
+                ));
+            }
+        }
         let mut inspected = Vec::new();
         for listener in &config.listeners {
             let of_listener = inspect(&config, listener, self.fence).await;

@@ -142,6 +142,11 @@ impl<'a> Running<'a> {
             in_force: Arc::new(in_force),
             switching: None,
         };
+        for feed in &running.config.feeds {
+            tracing::info!(server = feed.address(), "feeding");
+            let fed = running.keys.feed(feed.clone());
+            fed.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        }
         running.begin_switching();
         if let Some(switching) = &mut running.switching {
             if takes_over {
@@ -311,7 +316,7 @@ impl<'a> Running<'a> {
         self.schema_refresh = schema_refresh;
         if self.config.needs_restart(&config) {
             tracing::warn!(
-                "limits, metrics and status stay as they were at the start, but for schema_refresh_s and switch_peer_wait_s: others take a restart"
+                "limits, feeds, metrics and status stay as they were at the start, but for schema_refresh_s and switch_peer_wait_s: others take a restart"
             );
         }
         self.config = Arc::clone(&config);

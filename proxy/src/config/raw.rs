@@ -1,7 +1,7 @@
 //! The configuration file as it is written. The comments on fields are the configuration reference.
 
 use keywright_session::Limits;
-use keywright_store::{RawSnowflakeSettings, RawStoreSettings};
+use keywright_store::{RawFeed, RawSnowflakeSettings, RawStoreSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,6 +17,8 @@ pub(super) struct Raw {
     pub(super) listener: Vec<RawListener>,
     #[serde(default)]
     pub(super) rule: Vec<RawRule>,
+    #[serde(default)]
+    pub(super) feed: Vec<RawFeed>,
     #[serde(default)]
     pub(super) limits: RawLimits,
     pub(super) metrics: Option<RawMetrics>,

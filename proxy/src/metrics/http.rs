@@ -116,8 +116,9 @@ impl HttpState {
             }
             "/metrics" => {
                 let sources = self.status.sources();
-                let store_is_up = self.status.store_is_up();
-                match self.status.counters().render(&sources, store_is_up) {
+                let (feeds, store_is_up) = (self.status.feeds(), self.status.store_is_up());
+                let counters = self.status.counters();
+                match counters.render((&sources, &feeds), store_is_up) {
                     Ok(figures) => (StatusCode::OK, TEXT, figures),
                     Err(error) => failed(&error),
                 }

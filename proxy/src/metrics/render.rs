@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
+use keywright_store::{FeedStats, Remaining, SourceStats, WAIT_BOUNDS_US};
 use prometheus::TextEncoder;
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
@@ -17,13 +17,14 @@ const US_PER_S: f64 = 1e6;
 const MS_PER_S: f64 = 1e3;
 
 impl Counters {
-    /// All of it, what the sources of keys count, and whether the store answers where that is known, as Prometheus reads it.
+    /// All of it, what the sources of keys and the servers that are fed count, and whether the store answers where that is known, as
+    /// Prometheus reads it.
     ///
     /// # Errors
     /// The encoder refuses a family: a fault of this program.
     pub fn render(
         &self,
-        sources: &[SourceStats],
+        (sources, feeds): (&[SourceStats], &[FeedStats]),
         store_is_up: Option<bool>,
     ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
@@ -35,6 +36,7 @@ impl Counters {
         families.push(of_store(store_is_up));
         families.extend(of_keys(sources));
         families.extend(of_refills(sources));
+        families.extend(of_feeds(feeds));
         // The format has no family without a series.
         families.retain(|family| !family.get_metric().is_empty());
         TextEncoder::new().encode_to_string(&families)
@@ -134,6 +136,41 @@ fn of_store(is_up: Option<bool>) -> MetricFamily {
         "1 if the store let the program in and answered when it was last spoken to; else 0.",
         is_up.map(|is_up| (Vec::new(), f64::from(u8::from(is_up)))),
     )
+}
+
+/// The PostgreSQL servers whose tags are fed.
+fn of_feeds(feeds: &[FeedStats]) -> [MetricFamily; 5] {
+    let each = |figure: fn(&FeedStats) -> f64| {
+        let sample = move |of: &FeedStats| (vec![label("server", &of.server)], figure(of));
+        feeds.iter().map(sample)
+    };
+    [
+        gauge(
+            "feed_up",
+            "1 if the server answered when it was last asked what it wants; else 0.",
+            each(|of| f64::from(u8::from(of.is_up))),
+        ),
+        gauge(
+            "feed_trouble",
+            "1 while a tag that wants ids is handed none; the log says why.",
+            each(|of| f64::from(u8::from(of.trouble.is_some()))),
+        ),
+        counter(
+            "fed_ranges_total",
+            "Ranges that the server took.",
+            each(|of| number(of.ranges)),
+        ),
+        counter(
+            "fed_ids_total",
+            "Ids in the ranges that the server took.",
+            each(|of| number(of.ids)),
+        ),
+        counter(
+            "fed_ranges_lost_total",
+            "Ranges that were reserved and that the server did not take, or did not say so.",
+            each(|of| number(of.lost)),
+        ),
+    ]
 }
 
 /// A figure of all sources of keys.

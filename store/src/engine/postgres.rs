@@ -47,7 +47,7 @@ pub(crate) struct PostgresLink {
 }
 
 impl PostgresLink {
-    pub(super) async fn connect(to: &PostgresSettings) -> Result<(Self, ServerFacts), StoreError> {
+    pub(crate) async fn connect(to: &PostgresSettings) -> Result<(Self, ServerFacts), StoreError> {
         let warnings = Arc::new(AtomicU64::new(0));
         let (open, closed) = oneshot::channel();
         let client = match &to.tls {
@@ -117,7 +117,7 @@ impl PostgresLink {
         changed
     }
 
-    pub(super) async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         statements::rows(&self.client, sql, values).await
     }
 

@@ -166,8 +166,6 @@ struct Refilling {
     look_for_returned: bool,
     backoff: Backoff,
     last: Option<(Instant, u64)>,
-    /// The largest bound of the tag that was seen, as the first id that was not reserved.
-    seen: u64,
     /// First id behind the ranges that the buffer's last indices are of, while each began where the one before it ended.
     end: Option<u64>,
 }
@@ -180,7 +178,6 @@ impl Refilling {
             look_for_returned: true,
             backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
             last: None,
-            seen: 0,
             end: None,
         }
     }
@@ -264,7 +261,7 @@ async fn reserve(
         residue: supply.wanted,
         need,
         floor,
-        seen: state.seen,
+        seen: 0,
         steps: state.steps,
         uptime_ms: u64::try_from(state.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         returned: state.look_for_returned,
@@ -285,8 +282,6 @@ fn floor_of(residue: Residue, hi: u64) -> u64 {
 
 /// Publishes a range whose commit is known. False: it could not be used, and is lost.
 fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> bool {
-    let bound = granted.row.ends.first_free(granted.row.number);
-    state.seen = state.seen.max(bound).max(granted.end);
     let residue = *supply.residue.get_or_init(|| granted.residue);
     if residue != granted.residue {
         let failure = Failure::new(

@@ -20,7 +20,7 @@ pub(crate) struct ReservationRequest<'a> {
     pub(crate) need: u64,
     /// First id above all that this process was ever given.
     pub(crate) floor: u64,
-    /// The largest bound of the tag that this process has seen, as the first id that was not reserved.
+    /// The largest bound that others tell of, beside those that this program has seen: as the first id that was not reserved.
     pub(crate) seen: u64,
     /// How much to ask for.
     pub(crate) steps: StepTrack,

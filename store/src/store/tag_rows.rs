@@ -19,6 +19,10 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
         link.begin().await?;
         let result = reserve(self, link).await?;
         link.end(result.is_ok()).await?;
+        if let Ok(granted) = &result {
+            let bound = granted.row.ends.first_free(granted.row.number);
+            self.store.note_seen(self.tag, bound.max(granted.end));
+        }
         Ok(result)
     }
 }
@@ -65,11 +69,11 @@ async fn reserve(
         want: request.steps.want(&row, request.uptime_ms),
         need: request.need,
         floor: request.floor,
-        seen: request.seen,
+        seen: request.seen.max(store.seen(request.tag)),
         now_ms,
     };
     if has_gone_back(&row, &ask) {
-        return Ok(Err(gone_back(request, &row)));
+        return Ok(Err(gone_back(request.tag, &ask, &row)));
     }
     let worthless = match row.last {
         Some(last) if last.same_server => request.returned.then_some(Worthless::OfOtherServers),
@@ -169,8 +173,8 @@ fn another_key_space(tag: &Tag) -> Failure {
 }
 
 /// Others may have used what lies above the number, so only somebody who knows how far ids were given can mend it.
-fn gone_back(request: &ReservationRequest<'_>, row: &TagRow) -> Denied {
-    let ReservationRequest { tag, seen, .. } = request;
+fn gone_back(tag: &Tag, ask: &Ask, row: &TagRow) -> Denied {
+    let seen = ask.seen;
     let failure = Failure::new(
         Cause::BoundDamaged,
         format!(

@@ -113,7 +113,9 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::InExtensionScript
         | Cause::BoundDamaged
         | Cause::NotPromoted
-        | Cause::IdentityUncommitted => bail!("a PostgreSQL client can meet it too"),
+        | Cause::IdentityUncommitted
+        | Cause::NotFed
+        | Cause::HandOverRefused => bail!("a PostgreSQL client can meet it too"),
         Cause::CommandRefused
         | Cause::KeyKind
         | Cause::PasswordMissing

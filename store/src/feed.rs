@@ -1,0 +1,294 @@
+//! Feeding: ranges of the store are handed over to PostgreSQL servers, which issue them out of their shared memory.
+//!
+//! A server says what it wants; the range is reserved, and only when that commit is known is it handed over, once, for the incarnation that
+//! asked. Whatever becomes of the hand-over, the range counts as used: it is never handed back, and never sent a second time. So it does
+//! not matter how many programs feed a server, nor when they end.
+
+mod server;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use keywright_core::{Cause, Tag};
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info, warn};
+
+use crate::backoff::Backoff;
+use crate::failure::Failure;
+use crate::reserve::StepTrack;
+use crate::residue::Residue;
+use crate::settings::{FeedSettings, Limits};
+use crate::store::Store;
+use crate::store::tag_request::{Denied, Granted, ReservationRequest};
+use server::{Demand, Refused, Server};
+
+/// Figures of one server that is fed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedStats {
+    /// Where it is.
+    pub server: String,
+    /// Whether it answered when it was last asked what it wants.
+    pub is_up: bool,
+    /// Ranges that it took.
+    pub ranges: u64,
+    /// Ids in them.
+    pub ids: u64,
+    /// Ranges that were lost: it did not take them, or did not answer.
+    pub lost: u64,
+    /// Reservations that failed.
+    pub failures: u64,
+    /// What keeps it from being fed.
+    pub trouble: Option<String>,
+}
+
+/// What a program does for one server.
+#[derive(Debug)]
+pub(crate) struct Feeder {
+    settings: FeedSettings,
+    is_up: AtomicBool,
+    is_closed: AtomicBool,
+    ranges: AtomicU64,
+    ids: AtomicU64,
+    lost: AtomicU64,
+    failures: AtomicU64,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Feeder {
+    pub(crate) fn new(settings: FeedSettings) -> Self {
+        Self {
+            settings,
+            is_up: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            ranges: AtomicU64::new(0),
+            ids: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            trouble: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> FeedStats {
+        let figure = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        FeedStats {
+            server: self.settings.address.clone(),
+            is_up: self.is_up.load(Ordering::Relaxed),
+            ranges: figure(&self.ranges),
+            ids: figure(&self.ids),
+            lost: figure(&self.lost),
+            failures: figure(&self.failures),
+            trouble: self.lock().clone(),
+        }
+    }
+
+    /// Nothing more is handed over.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first of a kind is news, its repetitions are not.
+    fn failed(&self, failure: &Failure) {
+        let server = &self.settings.address;
+        let told = failure.to_string();
+        let mut trouble = self.lock();
+        if trouble.as_ref() == Some(&told) {
+            debug!(server, cause = failure.cause().name(), %failure, "still not fed");
+        } else {
+            warn!(server, cause = failure.cause().name(), %failure, "cannot feed");
+        }
+        *trouble = Some(told);
+    }
+
+    fn succeeded(&self) {
+        if self.lock().take().is_some() {
+            info!(server = self.settings.address, "feeding again");
+        }
+    }
+}
+
+/// What is known of one tag.
+#[derive(Debug)]
+struct Known {
+    key_space: Option<Arc<str>>,
+    /// After a failure nothing is reserved before.
+    not_before: Option<Instant>,
+    backoff: Backoff,
+}
+
+/// Feeds a server for as long as the program runs.
+pub(crate) async fn run(feeder: Arc<Feeder>, store: Arc<Store>, limits: Limits) {
+    let mut backoff = Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max);
+    let tags = feeder.settings.tags.iter().map(|tag| {
+        let known = Known {
+            key_space: None,
+            not_before: None,
+            backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
+        };
+        (tag.clone(), known)
+    });
+    let mut feeding = Feeding {
+        store,
+        tags: tags.collect(),
+        feeder,
+    };
+    while !feeding.is_closed() {
+        let failure = match feeding.feed(&mut backoff).await {
+            Ok(()) => return,
+            Err(failure) => failure,
+        };
+        feeding.feeder.is_up.store(false, Ordering::Relaxed);
+        feeding.feeder.failed(&failure);
+        sleep(Duration::from_millis(backoff.failed())).await;
+    }
+}
+
+/// Whether a server can be fed.
+pub(crate) async fn check(settings: &FeedSettings) -> Result<(), Failure> {
+    Server::connect(settings).await?.may_feed().await
+}
+
+struct Feeding {
+    feeder: Arc<Feeder>,
+    store: Arc<Store>,
+    tags: HashMap<Tag, Known>,
+}
+
+impl Feeding {
+    fn is_closed(&self) -> bool {
+        self.feeder.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Feeds over one connection.
+    ///
+    /// # Errors
+    /// It failed, or did not answer.
+    async fn feed(&mut self, backoff: &mut Backoff) -> Result<(), Failure> {
+        let feeder = Arc::clone(&self.feeder);
+        let server = Server::connect(&feeder.settings).await?;
+        while !self.is_closed() {
+            let demands = server.await_demand().await?;
+            feeder.is_up.store(true, Ordering::Relaxed);
+            backoff.succeeded();
+            // A tag in trouble is told of again.
+            if demands.is_empty() && self.tags.values().all(|tag| tag.not_before.is_none()) {
+                feeder.succeeded();
+            }
+            for demand in demands {
+                self.serve(&server, &demand).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves and hands over what one tag wants, unless that failed a moment ago.
+    async fn serve(&mut self, server: &Server, demand: &Demand) -> Result<(), Failure> {
+        let feeder = Arc::clone(&self.feeder);
+        // No other was asked for.
+        let Some(known) = self.tags.get_mut(&demand.tag) else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if known.not_before.is_some_and(|moment| now < moment) {
+            return Ok(());
+        }
+        let served = match reserve(&self.store, known, demand).await {
+            Ok(granted) => hand_over(&feeder, server, demand, &granted).await?,
+            Err(failure) => {
+                feeder.failures.fetch_add(1, Ordering::Relaxed);
+                Err(failure)
+            }
+        };
+        match served {
+            Ok(()) => {
+                known.not_before = None;
+                known.backoff.succeeded();
+                feeder.succeeded();
+            }
+            Err(failure) => {
+                known.not_before = Some(now + Duration::from_millis(known.backoff.failed()));
+                feeder.failed(&failure);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a range durably ours, of as many ids as are wanted, or of what the tag has left.
+async fn reserve(store: &Store, known: &mut Known, demand: &Demand) -> Result<Granted, Failure> {
+    let seen = match demand.above {
+        0 => 0,
+        above => above.saturating_add(1),
+    };
+    for need in [demand.wanted, 0] {
+        let request = ReservationRequest {
+            store,
+            tag: &demand.tag,
+            residue: Residue::ALL,
+            need,
+            floor: seen,
+            seen,
+            steps: StepTrack::default(),
+            uptime_ms: 0,
+            // What others handed back may lie below what this server had.
+            returned: false,
+            generation: None,
+            key_space: known.key_space.clone(),
+        };
+        let answer = store.run(request).await;
+        let failure = match answer.map_err(|error| store.failure(&error))? {
+            Ok(granted) => {
+                known.key_space = Some(Arc::clone(&granted.key_space));
+                return Ok(granted);
+            }
+            Err(Denied::Exhausted(exhausted)) => Failure::new(
+                Cause::TagExhausted,
+                format!("tag \"{}\" is {exhausted}", demand.tag),
+            ),
+            Err(
+                Denied::Superseded(failure)
+                | Denied::AnotherKeySpace(failure)
+                | Denied::Other(failure),
+            ) => {
+                return Err(failure);
+            }
+        };
+        if need == 0 {
+            return Err(failure);
+        }
+    }
+    Err(Failure::new(
+        Cause::TagExhausted,
+        format!("tag \"{}\" is exhausted", demand.tag),
+    ))
+}
+
+/// Hands a range over. Inside: the server did not take it.
+///
+/// # Errors
+/// The server did not answer: nobody knows whether it took it.
+async fn hand_over(
+    feeder: &Feeder,
+    server: &Server,
+    demand: &Demand,
+    granted: &Granted,
+) -> Result<Result<(), Failure>, Failure> {
+    let answer = server.feed_tag(demand, granted).await;
+    match &answer {
+        Ok(Ok(())) => {
+            let ids = granted.end.saturating_sub(granted.start);
+            feeder.ranges.fetch_add(1, Ordering::Relaxed);
+            feeder.ids.fetch_add(ids, Ordering::Relaxed);
+            debug!(server = feeder.settings.address, tag = %demand.tag, first = granted.start, ids, "handed over");
+        }
+        Ok(Err(_)) | Err(_) => {
+            feeder.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    Ok(answer?.map_err(|Refused(failure)| failure))
+}
