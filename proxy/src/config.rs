@@ -209,7 +209,8 @@ impl Config {
                 problems.extend(error.problems.iter().map(ToString::to_string));
             })
             .ok();
-        if raw.listener.is_empty() {
+        // A store that only assigns worker ids to databases needs none.
+        if raw.listener.is_empty() && raw.snowflake.assigned_worker_ids.is_none() {
             problems.push("there is no [[listener]]".to_owned());
         }
         let binds = raw.listener.iter().map(|listener| listener.bind.clone());

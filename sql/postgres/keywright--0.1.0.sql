@@ -232,6 +232,40 @@ CREATE FUNCTION keywright.acknowledge_promotion() RETURNS void
 COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
     'somebody has taken note of the promotion that keywright.health tells of';
 
+-- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
+CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT suspended boolean,
+        OUT here boolean, OUT layout text, OUT system text, OUT database bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_assignment_wrapper';
+COMMENT ON FUNCTION keywright.assignment() IS
+    'by which mark a store knows this database''s worker id, if one assigned it; for keywright worker';
+
+CREATE FUNCTION keywright.mark_assignment(old text, new text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_mark_assignment_wrapper';
+COMMENT ON FUNCTION keywright.mark_assignment(text, text) IS
+    'replaces the mark by which a store knows this database, or begins with one; for keywright worker';
+
+CREATE FUNCTION keywright.assign_worker_id(mark text, worker_id integer, above timestamptz DEFAULT NULL,
+        unused boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_assign_worker_id_wrapper';
+COMMENT ON FUNCTION keywright.assign_worker_id(text, integer, timestamptz, boolean) IS
+    'gives this database the worker id that a store has assigned to it under its mark; for keywright worker';
+
+CREATE FUNCTION keywright.suspend_assignment(mark text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_suspend_assignment_wrapper';
+COMMENT ON FUNCTION keywright.suspend_assignment(text) IS
+    'no more ids are issued with the assigned worker id, because another database has it, too; for keywright worker';
+
+CREATE FUNCTION keywright.release_assignment(mark text, worker_id integer, OUT bound_ms bigint, OUT layout text)
+        RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_release_assignment_wrapper';
+COMMENT ON FUNCTION keywright.release_assignment(text, integer) IS
+    'gives an assigned worker id up, and says before which moment all its ids were issued; for keywright worker';
+
 -- These three run as the caller, who must own the table.
 CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -265,6 +299,11 @@ REVOKE ALL ON FUNCTION
     keywright.lower_bound(timestamptz),
     keywright.promoted(interval),
     keywright.acknowledge_promotion(),
+    keywright.assignment(),
+    keywright.mark_assignment(text, text),
+    keywright.assign_worker_id(text, integer, timestamptz, boolean),
+    keywright.suspend_assignment(text),
+    keywright.release_assignment(text, integer),
     keywright.adopt(text, regclass, name),
     keywright.adopt_snowflake(regclass, name),
     keywright.release(regclass, name)
