@@ -65,7 +65,7 @@ pub use layout::{
 pub use mark::Mark;
 pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};
 pub use readable::{Biz, BizError, ReadableError, ReadableParts};
-pub use register::{Floor, Held, Number, Register, Use};
+pub use register::{AssignedRange, Floor, Held, Number, Register, Use};
 pub use segment::{
     Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,
 };

@@ -246,12 +246,12 @@ CREATE FUNCTION keywright.mark_assignment(old text, new text) RETURNS void
 COMMENT ON FUNCTION keywright.mark_assignment(text, text) IS
     'replaces the mark by which a store knows this database, or begins with one; for keywright worker';
 
-CREATE FUNCTION keywright.assign_worker_id(mark text, worker_id integer, above timestamptz DEFAULT NULL,
-        unused boolean DEFAULT false) RETURNS void
+CREATE FUNCTION keywright.assign_worker_id(mark text, worker_id integer, first integer, last integer,
+        above timestamptz DEFAULT NULL, unused boolean DEFAULT false) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_assign_worker_id_wrapper';
-COMMENT ON FUNCTION keywright.assign_worker_id(text, integer, timestamptz, boolean) IS
-    'gives this database the worker id that a store has assigned to it under its mark; for keywright worker';
+COMMENT ON FUNCTION keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean) IS
+    'gives this database the worker id that a store has assigned to it, of those from first to last; for keywright worker';
 
 CREATE FUNCTION keywright.suspend_assignment(mark text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -301,7 +301,7 @@ REVOKE ALL ON FUNCTION
     keywright.acknowledge_promotion(),
     keywright.assignment(),
     keywright.mark_assignment(text, text),
-    keywright.assign_worker_id(text, integer, timestamptz, boolean),
+    keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean),
     keywright.suspend_assignment(text),
     keywright.release_assignment(text, integer),
     keywright.adopt(text, regclass, name),

@@ -13,7 +13,9 @@ use crate::assignment::{Ask, Asker, Refused};
 use crate::database::{Database, DatabaseError, DatabaseStanding};
 use crate::failure::Failure;
 use crate::keys::{Keys, not_assigned};
-use crate::store::assigned_rows::{Confirmed, ReleasedNumber};
+use crate::store::assigned_admin::ReleasedNumber;
+use crate::store::assigned_rows::Confirmed;
+use crate::store::worker_id_rows;
 
 /// How often an ask is planned anew, because others have asked meanwhile.
 const PLANS_MAX: u32 = 20;
@@ -263,9 +265,11 @@ impl Assigning {
                     bound_ms,
                 } = confirmed;
                 let is_unused = is_unused && bound_ms.is_none();
+                let range = self.keys.assigned_range();
+                let range = range.ok_or_else(worker_id_rows::not_recorded)?;
                 let given = self
                     .database
-                    .assign(mark, worker_id, bound_ms, is_unused)
+                    .assign(mark, worker_id, range, bound_ms, is_unused)
                     .await;
                 given.map_err(|error| self.of_database(error))?;
                 Step::Done(AssignedId {

@@ -259,4 +259,6 @@ fn ask_for_one(numbers: &Numbers<'_>, asker: &Asker) -> Result<Ask, Refused> {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

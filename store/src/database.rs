@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use keywright_core::Mark;
 use thiserror::Error;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -13,6 +14,7 @@ use crate::assignment::DatabaseName;
 use crate::engine::innermost::innermost;
 use crate::engine::postgres::{self, PostgresSettings};
 use crate::settings::{RawStoreSettings, SettingsError, SettingsProblem, postgres_settings};
+use crate::worker_ids::IdRange;
 
 /// How long a statement may take, milliseconds: it may wait for a standby.
 const STATEMENT_MS_MAX: u64 = 30_000;
@@ -245,16 +247,17 @@ impl Database {
         &self,
         mark: Mark,
         worker_id: u32,
+        range: IdRange,
         above_ms: Option<i64>,
         is_unused: bool,
     ) -> Result<(), DatabaseError> {
         let mark = mark.to_string();
-        let worker_id = i32::try_from(worker_id).unwrap_or(i32::MAX);
-        // Rounded up: a moment has microseconds, and a number that is no whole one may be a little less.
-        let call = "SELECT keywright.assign_worker_id($1, $2, \
-                    above => 'epoch'::timestamptz + $3::bigint * interval '1 ms', unused => $4)";
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&mark, &worker_id, &above_ms, &is_unused];
+        let [worker_id, first, last] = [worker_id, range.first, range.last]
+            .map(|number| i32::try_from(number).unwrap_or(i32::MAX));
+        let call = "SELECT keywright.assign_worker_id($1, $2, $3, $4, \
+                    above => 'epoch'::timestamptz + $5::bigint * interval '1 ms', unused => $6)";
+        let values: [&(dyn ToSql + Sync); 6] =
+            [&mark, &worker_id, &first, &last, &above_ms, &is_unused];
         self.client.execute(call, &values).await?;
         Ok(())
     }
@@ -274,8 +277,7 @@ impl Database {
     ) -> Result<UsedUntil, DatabaseError> {
         let worker_id = i32::try_from(worker_id).unwrap_or(i32::MAX);
         let call = "SELECT bound_ms, layout FROM keywright.release_assignment($1, $2)";
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
-            [&mark.to_string(), &worker_id];
+        let values: [&(dyn ToSql + Sync); 2] = [&mark.to_string(), &worker_id];
         let row = self.client.query_one(call, &values).await?;
         Ok(UsedUntil {
             bound_ms: row.try_get("bound_ms")?,

@@ -57,7 +57,7 @@ pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
-pub use store::assigned_rows::ReleasedNumber;
+pub use store::assigned_admin::ReleasedNumber;
 pub use store::lease_rows::WorkerRow;
 pub use store::restored::RestoredTag;
 pub use store::schema::OWN_TABLES;

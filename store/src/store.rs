@@ -1,6 +1,7 @@
 //! What is asked of a store, whatever engine it runs on: connections, time limits, and each transaction once.
 
 pub(crate) mod advance;
+pub(crate) mod assigned_admin;
 pub(crate) mod assigned_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;

@@ -93,7 +93,7 @@ keywright.adopt(text,regclass,name) v u called caller owner
 keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
 keywright.alter_tag(text,bigint,bigint,bigint,bigint) v u called owner owner
-keywright.assign_worker_id(text,integer,timestamp with time zone,boolean) v u called owner owner
+keywright.assign_worker_id(text,integer,integer,integer,timestamp with time zone,boolean) v u called owner owner
 keywright.assignment() v u called owner owner
 keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean) v u called owner owner
 keywright.drop_tag(text) v u called owner owner

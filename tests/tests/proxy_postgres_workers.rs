@@ -94,6 +94,14 @@ fn a_fleet(config: &ProxyConfig) -> Result<()> {
     let new = ["worker", "assign", "--new", "--database", &by_hand];
     let said = ProxyProcess::said(config, &new)?;
     assert_has(&said, &["has worker id 514 from now on, in place of 7"]);
+    // On a server where a store assigns numbers, its numbers are not set by hand.
+    let set = "SELECT keywright.set_worker_id(1000)";
+    let set = server.client("by_hand")?.batch_execute(set);
+    expect_sql_error(
+        set,
+        "55006",
+        "is one of those that a store assigns, 512-1023",
+    );
     for name in ["shop", "branch", "by_hand"] {
         draw(&server, name, &log)?;
     }
@@ -110,7 +118,7 @@ fn a_fleet(config: &ProxyConfig) -> Result<()> {
     let ids = clone.client("shop")?.batch_execute("SELECT snowflake_id()");
     expect_sql_error(ids, "55000", "worker id 512 is not only this database's");
     let mut asking = clone.client("shop")?;
-    let health = "SELECT severity || ': ' || detail FROM keywright.health WHERE name = 'worker_id'";
+    let health = "SELECT severity || ': ' || detail FROM keywright.health WHERE name = 'worker id'";
     assert_has(&query_text(&mut asking, health)?, &["error: ", "mark"]);
     drop(asking);
     assert_has(

@@ -54,11 +54,7 @@ pub struct IdentityLabel {
 
 impl IdentityLabel {
     /// The label that gives both to this database.
-    pub fn here(
-        worker: Option<u32>,
-        bucket: Option<Bucket>,
-        assignment: Assignment,
-    ) -> Self {
+    pub fn here(worker: Option<u32>, bucket: Option<Bucket>, assignment: Assignment) -> Self {
         Self {
             worker,
             bucket,

@@ -10,7 +10,7 @@
 
 use keywright_core::cause::Cause;
 use keywright_core::mark::Mark;
-use keywright_core::register::{Number, Use};
+use keywright_core::register::{AssignedRange, Number, Use};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern};
@@ -102,21 +102,29 @@ fn mark(old: Option<String>, new: Option<String>) -> Result<(), Failure> {
 fn keywright_assign_worker_id(
     mark: Option<String>,
     worker_id: Option<i32>,
+    first: Option<i32>,
+    last: Option<i32>,
     above: Option<TimestampWithTimeZone>,
     unused: Option<bool>,
 ) {
-    assign(mark, worker_id, above, unused.unwrap_or(false)).or_raise();
+    let range = (first, last);
+    assign(mark, worker_id, range, above, unused.unwrap_or(false)).or_raise();
 }
 
 fn assign(
     mark: Option<String>,
     worker_id: Option<i32>,
+    range: (Option<i32>, Option<i32>),
     above: Option<TimestampWithTimeZone>,
     is_unused: bool,
 ) -> Result<(), Failure> {
     guard::may_manage("assign_worker_id")?;
     let mark = mark_of(required(mark, "the mark")?)?;
     let vouched = Vouched::new(above, is_unused, false)?;
+    let range = AssignedRange {
+        first: number_of(range.0)?,
+        last: number_of(range.1)?,
+    };
     let wanted = worker_id::wanted(worker_id, &vouched)?;
     register::lock()?;
     let label = numbers::label()?.filter(IdentityLabel::is_of_here);
@@ -132,7 +140,11 @@ fn assign(
         bucket: label.bucket.filter(|_| label.worker.is_none()),
         ..label
     };
-    worker_id::give(&wanted, Some(kept), assignment, &vouched)
+    worker_id::give(&wanted, Some(kept), assignment, &vouched)?;
+    let mut register = register::read()?;
+    register.set_assigned(range);
+    register::write(&register);
+    Ok(())
 }
 
 #[pg_extern(sql = false)]
@@ -158,13 +170,8 @@ fn suspend(mark: Option<String>) -> Result<(), Failure> {
     Ok(())
 }
 
-type Released = TableIterator<
-    'static,
-    (
-        name!(bound_ms, Option<i64>),
-        name!(layout, Option<String>),
-    ),
->;
+type Released =
+    TableIterator<'static, (name!(bound_ms, Option<i64>), name!(layout, Option<String>))>;
 
 #[pg_extern(sql = false)]
 fn keywright_release_assignment(mark: Option<String>, worker_id: Option<i32>) -> Released {
@@ -175,7 +182,7 @@ fn keywright_release_assignment(mark: Option<String>, worker_id: Option<i32>) ->
 fn release(mark: Option<String>, worker_id: Option<i32>) -> Result<Released, Failure> {
     guard::may_manage("release_assignment")?;
     let mark = mark_of(required(mark, "the mark")?)?;
-    let worker = u32::try_from(required(worker_id, "the worker id")?).unwrap_or(u32::MAX);
+    let worker = number_of(worker_id)?;
     let extension = cached::extension()?;
     register::lock()?;
     let label = numbers::label()?.filter(IdentityLabel::is_of_here);
@@ -221,6 +228,17 @@ fn with(label: IdentityLabel, change: impl FnOnce(&mut Assignment)) -> IdentityL
         assignment,
         ..label
     }
+}
+
+fn number_of(number: Option<i32>) -> Result<u32, Failure> {
+    let number = required(number, "the worker id")?;
+    u32::try_from(number).map_err(|_| {
+        Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("{number} is no worker id"),
+        )
+        .hint("Worker ids are numbers from 0 on.")
+    })
 }
 
 fn mark_of(text: String) -> Result<Mark, Failure> {

@@ -37,10 +37,30 @@ fn keywright_set_worker_id(
         let wanted = wanted(worker_id, &vouched)?;
         register::lock()?;
         let label = numbers::label()?.filter(IdentityLabel::is_of_here);
-        // Whatever a store assigned it has left.
-        give(&wanted, label, Assignment::default(), &vouched)
+        // The number that it has it keeps, with all that a store knows it by; what a store assigned it otherwise it has left.
+        let kept = label.filter(|label| {
+            label.worker == Some(wanted.worker.get()) && !label.assignment.is_suspended
+        });
+        if kept.is_none() && !is_forced {
+            refuse_if_assigned(wanted.worker.get())?;
+        }
+        let assignment = kept.map_or_else(Assignment::default, |label| label.assignment);
+        give(&wanted, label, assignment, &vouched)
     };
     set().or_raise();
+}
+
+/// A number that a store assigns may come to another server at any time.
+fn refuse_if_assigned(worker: u32) -> Result<(), Failure> {
+    match register::read()?.assigned() {
+        Some(range) if (range.first..=range.last).contains(&worker) => Err(Failure::new(
+            Cause::WorkerIdInUse,
+            format!("worker id {worker} is one of those that a store assigns, {range}"),
+        )
+        .detail("It may give it to another database, on any server.")
+        .hint("Run keywright worker assign, or choose a number that is not among them; force => true sets it all the same.")),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A worker id that fits the layout of this database.

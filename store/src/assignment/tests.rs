@@ -6,7 +6,7 @@ fn mark(asks: u32, random: u128) -> Mark {
     Mark { asks, random }
 }
 
-fn database(oid: u32) -> DatabaseName {
+pub(super) fn database(oid: u32) -> DatabaseName {
     DatabaseName {
         system: "7".to_owned(),
         oid,
@@ -14,7 +14,7 @@ fn database(oid: u32) -> DatabaseName {
     }
 }
 
-fn row(worker_id: u32, mark: Mark) -> AssignedRow {
+pub(super) fn row(worker_id: u32, mark: Mark) -> AssignedRow {
     AssignedRow {
         worker_id,
         state: AssignmentState::Assigned,

@@ -5,11 +5,12 @@ use keywright_core::{Cause, Mark};
 use super::Keys;
 use crate::assignment::{Ask, Asker, AssignedRow, Refused};
 use crate::failure::Failure;
-use crate::store::assigned_rows::{
-    AdvanceNumbers, CommitAsk, ConfirmAsk, Confirmed, GiveUp, GivenUp, ListAssigned, PlanAsk,
-    ReleasedNumber, ReportCopy,
+use crate::store::assigned_admin::{
+    AdvanceNumbers, GiveUp, GivenUp, ListAssigned, ReleasedNumber, ReportCopy,
 };
+use crate::store::assigned_rows::{CommitAsk, ConfirmAsk, Confirmed, PlanAsk};
 use crate::store::worker_id_rows::{self, ReadWorkerIds, RecordWorkerIds, WorkerIdsRecorded};
+use crate::worker_ids::IdRange;
 
 impl Keys {
     /// Records which worker ids are leased and which assigned, as the configuration says; in place of others where `may_change`.
@@ -40,6 +41,11 @@ impl Keys {
             Some(recorded) if recorded.ids == ids && recorded.layout == layout => None,
             Some(recorded) => Some(worker_id_rows::differs(&recorded, &ids, &layout)),
         })
+    }
+
+    /// The numbers that are assigned.
+    pub(crate) fn assigned_range(&self) -> Option<IdRange> {
+        self.0.settings.worker_ids().assigned
     }
 
     /// What a database would get that asks; nothing is changed.
