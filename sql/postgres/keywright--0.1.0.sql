@@ -233,8 +233,8 @@ COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
     'somebody has taken note of the promotion that keywright.health tells of';
 
 -- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
-CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT suspended boolean,
-        OUT here boolean, OUT layout text, OUT system text, OUT database bigint) RETURNS SETOF record
+CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT same_life boolean,
+        OUT suspended boolean, OUT here boolean, OUT layout text, OUT system text, OUT database bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_assignment_wrapper';
 COMMENT ON FUNCTION keywright.assignment() IS

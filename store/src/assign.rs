@@ -116,7 +116,7 @@ impl AssignError {
                 "widen assigned_worker_ids and run keywright init --change-worker-ids, or keywright worker release",
             ),
             Self::Overtaken => Some("ask again"),
-            Self::Refused(Refused::Stale { .. })
+            Self::Refused(Refused::Stale { .. } | Refused::MayBeAnothers { .. })
             | Self::Database { .. }
             | Self::Store(_)
             | Self::NotItsOwn { .. } => None,
@@ -162,6 +162,7 @@ fn begin(standing: &DatabaseStanding, is_new: bool) -> Result<Step, AssignError>
         Step::Plan(Asker {
             mark,
             worker_id,
+            is_same_life: standing.is_same_life,
             database: standing.name.clone(),
         })
     };
@@ -294,6 +295,7 @@ impl Assigning {
         Ok(Step::Plan(Asker {
             mark,
             worker_id: None,
+            is_same_life: true,
             database: standing.name,
         }))
     }
@@ -318,6 +320,7 @@ impl Assigning {
                 self.keys.report_copy(worker_id, report).await?;
                 Err(AssignError::Copy { place, refused })
             }
+            (Refused::MayBeAnothers { .. }, _) => Ok(Step::Intend),
             (
                 Refused::Stale { .. }
                 | Refused::StoreBehind { .. }

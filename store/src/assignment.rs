@@ -2,7 +2,8 @@
 //!
 //! A row says by which mark its database is known; while an ask is under way there are two, since nobody knows which of them the
 //! database has. The store forgets the older one when the database is known to have the newer. So of two databases that began with one
-//! mark, only one can come with a mark that the row knows; and a number is used only by a database that was confirmed.
+//! mark, only one can come with a mark that the row knows; and a number is used only by a database that was confirmed. Whether one that
+//! was confirmed has taken the number nobody hears: it is given to the same database again, but to none that may be a copy of it.
 
 use keywright_core::Mark;
 use thiserror::Error;
@@ -92,6 +93,8 @@ pub struct Asker {
     pub mark: Mark,
     /// The number that it has under this mark; `None`: it is to get one.
     pub worker_id: Option<u32>,
+    /// It has not been started anew since it has this mark, so it is no copy of a database with that.
+    pub is_same_life: bool,
     /// Which it is.
     pub database: DatabaseName,
 }
@@ -155,6 +158,12 @@ pub enum Refused {
         "the store knows less of worker id {worker_id} than this database: it is another store, or was restored from a backup"
     )]
     StoreBehind {
+        /// The number.
+        worker_id: u32,
+    },
+    /// A number is another one's that may have gone on from the same mark.
+    #[error("another database may have worker id {worker_id} under this mark")]
+    MayBeAnothers {
         /// The number.
         worker_id: u32,
     },
@@ -229,7 +238,13 @@ fn ask_again(numbers: &Numbers<'_>, asker: &Asker, worker_id: u32) -> Result<Ask
 
 fn ask_for_one(numbers: &Numbers<'_>, asker: &Asker) -> Result<Ask, Refused> {
     if let Some(row) = numbers.rows.iter().find(|row| knows(row, asker.mark)) {
-        return Ok(own(row, asker));
+        // Who was confirmed may have taken the number, and nobody heard of it.
+        return match row.is_used && !asker.is_same_life {
+            true => Err(Refused::MayBeAnothers {
+                worker_id: row.worker_id,
+            }),
+            false => Ok(own(row, asker)),
+        };
     }
     if numbers.is_restored {
         return Err(Refused::Restored);

@@ -136,6 +136,8 @@ pub(crate) struct DatabaseStanding {
     pub(crate) worker_id: Option<u32>,
     pub(crate) mark: Option<Mark>,
     pub(crate) next: Option<Mark>,
+    /// That mark was written since the server started last.
+    pub(crate) is_same_life: bool,
     pub(crate) is_suspended: bool,
     /// It was given to this database, and not to the one that this was copied from.
     pub(crate) is_here: bool,
@@ -215,7 +217,7 @@ impl Database {
     }
 
     pub(crate) async fn standing(&self) -> Result<DatabaseStanding, DatabaseError> {
-        let select = "SELECT worker_id, mark, next_mark, suspended, here, layout, system, database FROM keywright.assignment()";
+        let select = "SELECT worker_id, mark, next_mark, same_life, suspended, here, layout, system, database FROM keywright.assignment()";
         let row = self.client.query_one(select, &[]).await?;
         let worker_id: Option<i32> = row.try_get("worker_id")?;
         let oid: i64 = row.try_get("database")?;
@@ -223,6 +225,7 @@ impl Database {
             worker_id: worker_id.map(|id| number(id.into())).transpose()?,
             mark: mark(&row, "mark")?,
             next: mark(&row, "next_mark")?,
+            is_same_life: row.try_get("same_life")?,
             is_suspended: row.try_get("suspended")?,
             is_here: row.try_get("here")?,
             layout: row.try_get("layout")?,

@@ -25,6 +25,31 @@ impl Bucket {
     }
 }
 
+/// The mark of a database that is to get a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextMark {
+    /// The mark.
+    pub mark: Mark,
+    /// The life of shared memory in which it was written: a copy of the disk has the mark, and never that.
+    pub life: u64,
+}
+
+impl NextMark {
+    fn parse(text: &str) -> Option<Self> {
+        let (mark, life) = text.split_once('/')?;
+        Some(Self {
+            mark: Mark::parse(mark)?,
+            life: life.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for NextMark {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}/{}", self.mark, self.life)
+    }
+}
+
 /// What ties a worker id to the store that assigned it; nothing where it was set by hand. It stands in the label, and not in a table: so it
 /// changes with the worker id, goes where that goes, and a copy made from a template has neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +57,7 @@ pub struct Assignment {
     /// By which the store knows the worker id to be this database's.
     pub mark: Option<Mark>,
     /// By which the store knows what it is to get, until it has it.
-    pub next: Option<Mark>,
+    pub next: Option<NextMark>,
     /// The store knows the worker id by another mark: another database has it, too.
     pub is_suspended: bool,
 }
@@ -93,7 +118,7 @@ impl IdentityLabel {
             bucket: field("bucket").and_then(Bucket::parse),
             assignment: Assignment {
                 mark: field("mark").and_then(Mark::parse),
-                next: field("next").and_then(Mark::parse),
+                next: field("next").and_then(NextMark::parse),
                 is_suspended: field("suspended").is_some(),
             },
             system: field("system")?.parse().ok()?,

@@ -6,6 +6,9 @@
 //! 4. The store forgets the mark before. Whoever comes with that now is a copy.
 //! 5. `assign_worker_id(n, …)`: only now ids are issued with the number.
 //!
+//! Nobody but the database knows whether the last step was taken. So beside the mark of a number that is to come stands the life of shared
+//! memory in which it was written: where that is another, the disk may have been copied in between, and the database is to begin anew.
+//!
 //! Later asks take steps 2 to 4 with the mark that the worker id has.
 
 use keywright_core::cause::Cause;
@@ -21,11 +24,12 @@ use crate::catalog::{cached, node};
 use crate::failure::{Failure, OrRaise};
 use crate::guard;
 use crate::identity::claims::{self, Vouched};
-use crate::identity::label::{Assignment, Bucket, IdentityLabel};
+use crate::identity::label::{Assignment, Bucket, IdentityLabel, NextMark};
 use crate::identity::{numbers, register, uncommitted};
 use crate::manage::worker_id;
 use crate::server::security_label::{self, Labelled};
 use crate::server::{changes, cluster, process};
+use crate::shmem::area;
 use crate::shmem::key::TimeKind;
 
 type Standing = TableIterator<
@@ -34,6 +38,7 @@ type Standing = TableIterator<
         name!(worker_id, Option<i32>),
         name!(mark, Option<String>),
         name!(next_mark, Option<String>),
+        name!(same_life, bool),
         name!(suspended, bool),
         name!(here, bool),
         name!(layout, String),
@@ -55,7 +60,10 @@ fn standing() -> Result<Standing, Failure> {
     Ok(TableIterator::once((
         label.and_then(|label| label.worker.map(u32::cast_signed)),
         assignment.mark.map(|mark| mark.to_string()),
-        assignment.next.map(|mark| mark.to_string()),
+        assignment.next.map(|next| next.mark.to_string()),
+        assignment
+            .next
+            .is_some_and(|next| area::life() == Some(next.life)),
         assignment.is_suspended,
         label.is_none_or(|label| label.is_of_here()),
         layout.to_string(),
@@ -71,23 +79,24 @@ fn keywright_mark_assignment(old: Option<String>, new: Option<String>) {
 
 fn mark(old: Option<String>, new: Option<String>) -> Result<(), Failure> {
     guard::may_manage("mark_assignment")?;
-    guard::require_preload()?;
     let old = old.map(mark_of).transpose()?;
     let new = mark_of(required(new, "the mark")?)?;
+    let life = area::life().ok_or_else(guard::not_preloaded)?;
+    let next = NextMark { mark: new, life };
     register::lock()?;
     let label = numbers::label()?.filter(IdentityLabel::is_of_here);
     let label = match (label, old) {
-        (Some(label), None) => with(label, |its| its.next = Some(new)),
+        (Some(label), None) => with(label, |its| its.next = Some(next)),
         // The label of another database, from a dump, gives this one nothing.
         (None, None) => {
             let assignment = Assignment {
-                next: Some(new),
+                next: Some(next),
                 ..Assignment::default()
             };
             IdentityLabel::here(None, None, assignment)
         }
-        (Some(label), Some(_)) if label.assignment.next == old => {
-            with(label, |its| its.next = Some(new))
+        (Some(label), Some(_)) if label.assignment.next.map(|next| next.mark) == old => {
+            with(label, |its| its.next = Some(next))
         }
         (Some(label), Some(_)) if label.assignment.mark == old => {
             with(label, |its| its.mark = Some(new))
@@ -128,7 +137,10 @@ fn assign(
     let wanted = worker_id::wanted(worker_id, &vouched)?;
     register::lock()?;
     let label = numbers::label()?.filter(IdentityLabel::is_of_here);
-    let Some(label) = label.filter(|label| label.assignment.next == Some(mark)) else {
+    let Some(label) = label.filter(|label| {
+        let next = label.assignment.next;
+        next.is_some_and(|next| next.mark == mark)
+    }) else {
         return Err(other_mark());
     };
     let assignment = Assignment {

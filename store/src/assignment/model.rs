@@ -20,6 +20,9 @@ struct Label {
 #[derive(Debug, Clone)]
 struct Db {
     label: Label,
+    /// Of its server's shared memory.
+    life: u32,
+    next_life: u32,
     /// It is a copy, or was copied.
     is_copied: bool,
 }
@@ -50,6 +53,7 @@ struct World {
     late: Vec<Write>,
     given: Vec<u32>,
     drawn: u128,
+    lives: u32,
     gives: u32,
     suspended: u32,
 }
@@ -74,6 +78,7 @@ impl World {
             late: Vec::new(),
             given: Vec::new(),
             drawn: 0,
+            lives: 0,
             gives: 0,
             suspended: 0,
         }
@@ -110,10 +115,15 @@ impl World {
 
     fn event(&mut self) {
         match self.random.u32(0..20) {
-            0 if self.dbs.len() < 6 => self.dbs.push(Db {
-                label: Label::default(),
-                is_copied: false,
-            }),
+            0 if self.dbs.len() < 6 => {
+                self.lives += 1;
+                self.dbs.push(Db {
+                    label: Label::default(),
+                    life: self.lives,
+                    next_life: 0,
+                    is_copied: false,
+                });
+            }
             1 if self.dbs.len() < 6 && !self.dbs.is_empty() => self.copy(),
             2 if !self.late.is_empty() => {
                 let at = self.random.usize(0..self.late.len());
@@ -125,7 +135,14 @@ impl World {
                 let at = self.random.usize(0..self.asks.len());
                 self.asks.swap_remove(at);
             }
-            4..8 if !self.dbs.is_empty() => self.begin(),
+            // The database's server crashes.
+            4 if !self.dbs.is_empty() => {
+                let at = self.random.usize(0..self.dbs.len());
+                self.lives += 1;
+                self.dbs[at].life = self.lives;
+                self.asks.retain(|(db, _)| *db != at);
+            }
+            5..9 if !self.dbs.is_empty() => self.begin(),
             _ if !self.asks.is_empty() => {
                 let at = self.random.usize(0..self.asks.len());
                 let (db, step) = self.asks.swap_remove(at);
@@ -140,7 +157,11 @@ impl World {
     fn copy(&mut self) {
         let of = self.random.usize(0..self.dbs.len());
         self.dbs[of].is_copied = true;
-        self.dbs.push(self.dbs[of].clone());
+        self.lives += 1;
+        self.dbs.push(Db {
+            life: self.lives,
+            ..self.dbs[of].clone()
+        });
     }
 
     /// One ask at a time has a database's lock.
@@ -149,12 +170,18 @@ impl World {
         if self.asks.iter().any(|(of, _)| *of == db) {
             return;
         }
+        let Db {
+            label,
+            is_copied,
+            life,
+            next_life,
+        } = self.dbs[db].clone();
         let under = |mark, worker_id| Asker {
             mark,
             worker_id,
+            is_same_life: life == next_life,
             database: database(7),
         };
-        let Db { label, is_copied } = self.dbs[db].clone();
         let is_new = self.random.u32(0..12) == 0;
         let step = match (label.worker, label.mark, label.next) {
             // Nobody releases the number of a copy.
@@ -173,13 +200,21 @@ impl World {
                 }
                 Step::Plan(under(mark, Some(worker)))
             }
-            (Some(_) | None, _, _) => {
-                let mark = self.draw(0);
-                self.dbs[db].label.next = Some(mark);
-                Step::Plan(under(mark, None))
-            }
+            (Some(_) | None, _, _) => Step::Plan(self.intend(db)),
         };
         self.asks.push((db, step));
+    }
+
+    fn intend(&mut self, db: usize) -> Asker {
+        let mark = self.draw(0);
+        let its = &mut self.dbs[db];
+        (its.label.next, its.next_life) = (Some(mark), its.life);
+        Asker {
+            mark,
+            worker_id: None,
+            is_same_life: true,
+            database: database(7),
+        }
     }
 
     fn step(&mut self, db: usize, step: Step) -> Option<Step> {
@@ -192,6 +227,7 @@ impl World {
                     self.suspended += 1;
                     None
                 }
+                Err(Refused::MayBeAnothers { .. }) => Some(Step::Plan(self.intend(db))),
                 Err(other) => panic!("{other}"),
             },
             Step::Commit(asker, ask) => {
@@ -202,10 +238,10 @@ impl World {
                 }
             }
             Step::Mark(asker, worker_id, next) => {
-                let label = &mut self.dbs[db].label;
+                let its = &mut self.dbs[db];
                 match asker.worker_id {
-                    Some(_) => label.mark = Some(next),
-                    None => label.next = Some(next),
+                    Some(_) => its.label.mark = Some(next),
+                    None => (its.label.next, its.next_life) = (Some(next), its.life),
                 }
                 Some(Step::Confirm(asker, worker_id, next))
             }

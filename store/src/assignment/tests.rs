@@ -36,6 +36,7 @@ fn asker(mark: Mark, worker_id: Option<u32>) -> Asker {
     Asker {
         mark,
         worker_id,
+        is_same_life: true,
         database: database(worker_id.unwrap_or(1)),
     }
 }
@@ -102,6 +103,29 @@ fn a_database_is_known_by_either_mark_and_a_copy_by_none() {
     ));
     // Who has no number yet gets one of its own, whatever it was copied from.
     assert_eq!(plan(other, None).unwrap().from, Found::New);
+}
+
+/// One that was confirmed may have its number, and nobody knows.
+#[test]
+fn a_number_that_was_confirmed_goes_to_the_same_life_only() {
+    let its = row(5, mark(3, 1));
+    let unconfirmed = AssignedRow {
+        is_used: false,
+        ..row(6, mark(3, 2))
+    };
+    let rows = [its, unconfirmed];
+    let plan = |mark, is_same_life| {
+        let asker = Asker {
+            is_same_life,
+            ..asker(mark, None)
+        };
+        plan_ask(&numbers(&rows, 7), &asker).map(|ask| ask.worker_id)
+    };
+    assert_eq!(plan(mark(3, 1), true), Ok(5));
+    let refused = Err(Refused::MayBeAnothers { worker_id: 5 });
+    assert_eq!(plan(mark(3, 1), false), refused);
+    assert_eq!(plan(mark(3, 2), true), Ok(6));
+    assert_eq!(plan(mark(3, 2), false), Ok(6));
 }
 
 #[test]
