@@ -26,9 +26,10 @@ pub enum Cause {
     /// than `wait_ms_max`.
     RefillTimeout,
     /// The issuer has stopped because its ownership is in doubt: the worker id or bucket of the database was given to another,
-    /// or the database is a copy. Set a worker id.
+    /// or the database is a copy, or a store that assigns worker ids found another one with its mark. Set a worker id, or have one assigned
+    /// (`keywright worker assign --new`).
     Suspended,
-    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`. On a key port: clients of Leaf get
+    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`, or `keywright worker assign`. On a key port: clients of Leaf get
     /// snowflake ids where `[snowflake]` says which worker id the program has.
     WorkerIdUnset,
     /// Another database of this server has the worker id or bucket, or nobody knows how far it was used. Take another one, or

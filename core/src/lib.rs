@@ -33,6 +33,7 @@ pub mod gate;
 pub mod generation;
 pub mod key;
 pub mod layout;
+pub mod mark;
 pub mod nearest;
 pub mod policy;
 pub mod readable;
@@ -61,9 +62,10 @@ pub use layout::{
     DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,
     TimeLeft, WorkerId, WorkerIdError,
 };
+pub use mark::Mark;
 pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};
 pub use readable::{Biz, BizError, ReadableError, ReadableParts};
-pub use register::{Floor, Held, Number, Register, Use};
+pub use register::{AssignedRange, Floor, Held, Number, Register, Use};
 pub use segment::{
     Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,
 };

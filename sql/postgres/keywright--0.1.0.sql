@@ -253,6 +253,39 @@ CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_feed_tag_wrapper';
 COMMENT ON FUNCTION keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint) IS
     'hands over ids that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
+-- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
+CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT same_life boolean,
+        OUT suspended boolean, OUT here boolean, OUT layout text, OUT system text, OUT database bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_assignment_wrapper';
+COMMENT ON FUNCTION keywright.assignment() IS
+    'by which mark a store knows this database''s worker id, if one assigned it; for keywright worker';
+
+CREATE FUNCTION keywright.mark_assignment(old text, new text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_mark_assignment_wrapper';
+COMMENT ON FUNCTION keywright.mark_assignment(text, text) IS
+    'replaces the mark by which a store knows this database, or begins with one; for keywright worker';
+
+CREATE FUNCTION keywright.assign_worker_id(mark text, worker_id integer, first integer, last integer,
+        above timestamptz DEFAULT NULL, unused boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_assign_worker_id_wrapper';
+COMMENT ON FUNCTION keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean) IS
+    'gives this database the worker id that a store has assigned to it, of those from first to last; for keywright worker';
+
+CREATE FUNCTION keywright.suspend_assignment(mark text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_suspend_assignment_wrapper';
+COMMENT ON FUNCTION keywright.suspend_assignment(text) IS
+    'no more ids are issued with the assigned worker id, because another database has it, too; for keywright worker';
+
+CREATE FUNCTION keywright.release_assignment(mark text, worker_id integer, OUT bound_ms bigint, OUT layout text)
+        RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_release_assignment_wrapper';
+COMMENT ON FUNCTION keywright.release_assignment(text, integer) IS
+    'gives an assigned worker id up, and says before which moment all its ids were issued; for keywright worker';
 
 -- These three run as the caller, who must own the table.
 CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) RETURNS bigint
@@ -290,6 +323,11 @@ REVOKE ALL ON FUNCTION
     keywright.acknowledge_promotion(),
     keywright.await_demand(text[]),
     keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint),
+    keywright.assignment(),
+    keywright.mark_assignment(text, text),
+    keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean),
+    keywright.suspend_assignment(text),
+    keywright.release_assignment(text, integer),
     keywright.adopt(text, regclass, name),
     keywright.adopt_snowflake(regclass, name),
     keywright.release(regclass, name)

@@ -93,6 +93,8 @@ keywright.adopt(text,regclass,name) v u called caller owner
 keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
 keywright.alter_tag(text,bigint,bigint,bigint,bigint) v u called owner owner
+keywright.assign_worker_id(text,integer,integer,integer,timestamp with time zone,boolean) v u called owner owner
+keywright.assignment() v u called owner owner
 keywright.await_demand(text[]) v u called caller owner
 keywright.create_fed_tag(text,bigint,bigint,bigint,boolean) v u called owner owner
 keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean) v u called owner owner
@@ -101,14 +103,17 @@ keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint) v u called 
 keywright.grant_tag(text,name) v u called owner owner
 keywright.health_checks() v r called owner owner,pg_monitor
 keywright.lower_bound(timestamp with time zone) v u called caller owner
+keywright.mark_assignment(text,text) v u called owner owner
 keywright.node_inserted() v u called owner owner
 keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
+keywright.release_assignment(text,integer) v u called owner owner
 keywright.revoke_tag(text,name) v u called owner owner
 keywright.set_layout(text) v u called owner owner
 keywright.set_readable_bucket(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.set_readable_zone(text) v u called owner owner
 keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u called owner owner
+keywright.suspend_assignment(text) v u called owner owner
 keywright.tag_figures() v r called caller owner,pg_monitor
 keywright.tag_inserted() v u called owner owner
 keywright.tag_reserved_to(integer) v r strict owner owner,pg_monitor

@@ -241,7 +241,8 @@ fn worker() -> Result<Finding, Failure> {
             ),
             Err(failure) => failure.message().to_owned(),
         },
-        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere.".into(),
+        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere; where a store assigns \
+               them, keywright worker assign.".into(),
     })
 }
 
