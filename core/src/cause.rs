@@ -73,6 +73,9 @@ pub enum Cause {
     /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed.
     /// Commit first.
     IdentityUncommitted,
+    /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
+    /// `keywright.set_hide_key` brings back a key that a dump left out.
+    HideKeyMismatch,
     /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
     StatementUnsupported,
     /// The statement brings a key of its own, and the rule says `on_explicit = "refuse"`.
@@ -172,7 +175,7 @@ const HTTP_STATUSES: [(Cause, u16); 9] = [
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 29] = [
+    pub const OF_POSTGRES: [Self; 30] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -202,6 +205,7 @@ impl Cause {
         Self::NotPromoted,
         Self::BoundDamaged,
         Self::IdentityUncommitted,
+        Self::HideKeyMismatch,
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
@@ -269,6 +273,7 @@ impl Cause {
             Self::NotPromoted        => Row::of("not_promoted", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
+            Self::HideKeyMismatch    => Row::of("hide_key_mismatch", "55000", NO_KEY, false, "setup"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),

@@ -3,6 +3,7 @@
 pub mod bucket;
 pub mod definition;
 pub mod grant;
+pub mod hide;
 pub mod layout;
 pub mod lower_bound;
 pub mod promoted;

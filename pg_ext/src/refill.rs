@@ -2,5 +2,6 @@
 
 pub mod segment;
 pub mod siblings;
+pub mod tag_siblings;
 pub mod takeover;
 pub mod time_bound;

@@ -5,6 +5,7 @@ use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
 use crate::catalog::extension::Extension;
+use crate::catalog::secrets::Hidden;
 use crate::catalog::{damage, sequences, suggest, tables};
 use crate::failure::Failure;
 use crate::server::query;
@@ -27,6 +28,8 @@ pub struct TagRow {
     pub start: u64,
     /// One above the last id.
     pub end_max: u64,
+    /// What its numbers go through, and the name of its secret.
+    pub hidden: Option<(i32, Hidden)>,
 }
 
 /// The definition of a tag that exists and is not dropped.
@@ -34,17 +37,27 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, step, step_min, step_max, start, max FROM keywright.tag \
+        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
         |row| {
             let numbers = [3, 4, 5, 6, 7].map(|column| row.get::<i64>(column).unwrap_or(-1));
-            (row.get::<i32>(1), row.get::<i32>(2), numbers)
+            let hidden = Hidden::of_row(row, [8, 9]);
+            (row.get::<i32>(1), row.get::<i32>(2), numbers, hidden)
         },
     );
-    let Some((Some(id), Some(generation), [step, step_min, step_max, start, max])) = row else {
+    let Some((Some(id), Some(generation), [step, step_min, step_max, start, max], hidden)) = row
+    else {
         return Ok(None);
     };
+    let hidden = hidden?;
+    let is_within = |hidden: &Hidden| start > 0 && max.cast_unsigned() <= hidden.bits.largest();
+    if !hidden.as_ref().is_none_or(is_within) {
+        return Err(damage::damaged(
+            "a tag has numbers that its hidden ids have no bits for",
+        ));
+    }
+    let bound_unknown = |_| damage::bound_unknown(tag.as_str(), hidden.is_some());
     let step_of = |number| Step::new(number).map_err(|error| damage::damaged(&error.to_string()));
     let unsigned = |number: i64| {
         u64::try_from(number).map_err(|_| damage::damaged("a tag's range is negative"))
@@ -52,13 +65,14 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     Ok(Some(TagRow {
         generation: u32::try_from(generation)
             .map_err(|_| damage::damaged("a tag's generation is negative"))?,
-        sequence: sequences::of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
-        note: sequences::note_of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
+        sequence: sequences::of_tag(id).map_err(bound_unknown)?,
+        note: sequences::note_of_tag(id).map_err(bound_unknown)?,
         step: step_of(step)?,
         step_min: step_of(step_min)?,
         step_max: step_of(step_max)?,
         start: unsigned(start)?,
         end_max: unsigned(max)?.saturating_add(1),
+        hidden: hidden.map(|hidden| (id, hidden)),
     }))
 }
 
@@ -70,6 +84,8 @@ pub struct Known {
     pub generation: i32,
     /// Whether it issues no more.
     pub dropped: bool,
+    /// What its numbers go through.
+    pub hidden: Option<Hidden>,
 }
 
 /// The row of a tag, dropped or not.
@@ -80,18 +96,27 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, dropped_at IS NOT NULL FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
+        "SELECT id, generation, dropped_at IS NOT NULL, hide_bits, hide_fingerprint FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
         &[tag.as_str().into()],
-        |row| (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3)),
+        |row| {
+            let hidden = Hidden::of_row(row, [4, 5]);
+            (
+                row.get::<i32>(1),
+                row.get::<i32>(2),
+                row.get::<bool>(3),
+                hidden,
+            )
+        },
     );
     match row {
         None => Ok(None),
-        Some((Some(id), Some(generation), Some(dropped))) => Ok(Some(Known {
+        Some((Some(id), Some(generation), Some(dropped), hidden)) => Ok(Some(Known {
             id,
             generation,
             dropped,
+            hidden: hidden?,
         })),
-        Some((_, _, _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
+        Some((_, _, _, _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
     }
 }
 

@@ -11,6 +11,7 @@ use pgrx::pg_extern;
 
 use crate::cache;
 use crate::catalog::extension::Extension;
+use crate::catalog::secrets::{self, Hidden};
 use crate::catalog::statements::run;
 use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences, suggest};
@@ -18,7 +19,7 @@ use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
 use crate::manage::definition::{Definition, number};
-use crate::manage::restored;
+use crate::manage::{hide, restored};
 use crate::refill::segment;
 use crate::server::{changes, clock, sequence};
 use crate::shmem::area;
@@ -36,23 +37,41 @@ fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<
 ///
 /// # Errors
 /// The tag exists, or its numbers do not fit together or lie below what was issued.
-pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result<(), Failure> {
+pub fn create(
+    tag: &Tag,
+    definition: &Definition,
+    wish: Option<hide::Wish>,
+    forget_issued: bool,
+) -> Result<(), Failure> {
     let extension = cached::extension()?;
     let mut skip_to_start = None;
     match tag_rows::known(tag, &extension)? {
         Some(Known { dropped: false, .. }) => {
             return Err(exists(tag));
         }
-        Some(old) if forget_issued => {
-            drop_sequences(old.id)?;
-            insert_row(tag, definition, Some(&old), &extension)?;
-        }
-        Some(old) => {
+        Some(old) if !forget_issued => {
+            hide::refuse_change(tag, &old, wish, &extension)?;
             revive(tag, definition, &old)?;
             skip_to_start = definition.start.filter(|start| *start > 0);
         }
-        None => {
-            insert_row(tag, definition, None, &extension)?;
+        old => {
+            if let Some(old) = &old {
+                drop_sequences(old.id)?;
+                secrets::forget(old.id)?;
+            }
+            let chosen = wish.map(hide::Wish::chosen);
+            let generation = old
+                .as_ref()
+                .map_or(1, |old| old.generation.saturating_add(1));
+            let generation =
+                hide::generation(tag, generation, chosen.as_ref(), &extension, forget_issued)?;
+            insert_row(
+                tag,
+                definition,
+                (old.as_ref(), generation),
+                chosen.as_ref(),
+                &extension,
+            )?;
         }
     }
     changes::announce(extension.tag_table);
@@ -70,10 +89,10 @@ pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result
 fn insert_row(
     tag: &Tag,
     definition: &Definition,
-    old: Option<&Known>,
+    (old, generation): (Option<&Known>, i32),
+    chosen: Option<&hide::Chosen>,
     extension: &Extension,
 ) -> Result<(), Failure> {
-    let generation = old.map_or(1, |old| old.generation.saturating_add(1));
     if let Some(old) = old {
         change_row(
             tag,
@@ -82,10 +101,11 @@ fn insert_row(
         )?;
     }
     let id = restored::free_id(extension)?;
+    let hidden = chosen.map(|chosen| Hidden::of(&chosen.hiding));
     // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
     let inserted = run(
-        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max, id) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tag) DO NOTHING",
+        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max, id, hide_bits, hide_fingerprint) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tag) DO NOTHING",
         &[
             tag.as_str().into(),
             generation.into(),
@@ -95,10 +115,18 @@ fn insert_row(
             definition.start.unwrap_or(1).into(),
             definition.max.into(),
             id.into(),
+            hidden
+                .as_ref()
+                .map(|hidden| i32::from(hidden.bits.get()))
+                .into(),
+            hidden.map(|hidden| hidden.fingerprint).into(),
         ],
     )?;
     if inserted != 1 {
         return Err(exists(tag));
+    }
+    if let Some(chosen) = chosen {
+        secrets::keep(id, &chosen.key)?;
     }
     // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
     let step = definition.step.get();
@@ -211,17 +239,21 @@ fn keywright_create_tag(
     step_max: Option<i64>,
     max: Option<i64>,
     forget_issued: Option<bool>,
+    hide_bits: Option<i32>,
+    hide_key: Option<&[u8]>,
 ) {
     let make = || {
         guard::may_manage("create_tag")?;
         let tag = arguments::tag_of(tag)?;
+        let wish = hide::Wish::of(hide_bits, hide_key)?;
         let definition = Definition::new(
             start,
             arguments::required(step, "step")?,
             (step_min, step_max),
-            arguments::required(max, "max")?,
+            max,
+            wish.as_ref().map(hide::Wish::bits),
         )?;
-        create(&tag, &definition, forget_issued.unwrap_or(false))
+        create(&tag, &definition, wish, forget_issued.unwrap_or(false))
     };
     make().or_raise();
 }
@@ -248,7 +280,8 @@ fn keywright_alter_tag(
                 Some(step_min.unwrap_or_else(|| number(row.step_min))),
                 Some(step_max.unwrap_or_else(|| number(row.step_max))),
             ),
-            max.unwrap_or(max_now),
+            Some(max.unwrap_or(max_now)),
+            old.hidden.as_ref().map(|hidden| hidden.bits),
         )?;
         let reserved = sequence::last(row.sequence).unwrap_or(0);
         if definition.max < reserved {

@@ -113,7 +113,8 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::InExtensionScript
         | Cause::BoundDamaged
         | Cause::NotPromoted
-        | Cause::IdentityUncommitted => bail!("a PostgreSQL client can meet it too"),
+        | Cause::IdentityUncommitted
+        | Cause::HideKeyMismatch => bail!("a PostgreSQL client can meet it too"),
         Cause::CommandRefused
         | Cause::KeyKind
         | Cause::PasswordMissing
