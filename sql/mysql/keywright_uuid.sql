@@ -1,5 +1,6 @@
 -- UUIDs of the versions that MySQL and MariaDB lack, as plain stored functions, no plugin. Version 1 is the servers' own UUID().
 -- Load it into a schema of your choice:  mysql shop < keywright_uuid.sql
+-- From MySQL 9.6 on MD5() and SHA1(), which versions 3 and 5 need, come with  INSTALL COMPONENT 'file://component_classic_hashing'
 -- They return 36 characters: UNHEX(REPLACE(uuid, '-', '')) is what BINARY(16) holds, CAST(uuid AS UUID) what MariaDB's type UUID does.
 -- Where the server has a function of the same name (MariaDB has UUID_v7() from 11.7 on), write that of your schema as shop.uuid_v7().
 

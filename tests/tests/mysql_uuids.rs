@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 use keywright_testkit::{Flavour, Result, Upstream, workspace_root};
 
@@ -16,11 +17,30 @@ const DNS: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 /// A schema of the shared server with the functions, loaded twice, as an upgrade would.
 fn schema(flavour: Flavour, name: &str) -> Result<std::sync::Arc<Upstream>> {
     let server = Upstream::shared(flavour)?;
+    has_hashes(flavour, &server)?;
     server.run("mysql", &format!("CREATE DATABASE {name}"))?;
     let script = fs::read_to_string(workspace_root().join("sql/mysql/keywright_uuid.sql"))?;
     server.run(name, &script)?;
     server.run(name, &script)?;
     Ok(server)
+}
+
+/// MySQL has MD5 and SHA1 in a component.
+fn has_hashes(flavour: Flavour, server: &Upstream) -> Result<()> {
+    static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    match flavour {
+        Flavour::MariaDb => {}
+        Flavour::MySql => {
+            let installed =
+                "SELECT component_id FROM component WHERE component_urn LIKE '%classic_hashing'";
+            if server.run("mysql", installed)?.is_empty() {
+                let install = "INSTALL COMPONENT 'file://component_classic_hashing'";
+                server.run("mysql", install)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn names_have_the_uuids_that_others_give_them(flavour: Flavour) -> Result<()> {

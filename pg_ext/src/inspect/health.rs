@@ -282,7 +282,7 @@ fn tags() -> Result<Finding, Failure> {
             }
         },
         hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
-               SELECT keywright.advance_tag(tag, that_id).".into(),
+               SELECT keywright.advance_tag(tag, that_id); with hide_bits it is the largest keywright.hidden_number(tag, id).".into(),
     })
 }
 

@@ -149,7 +149,11 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> 
         ),
     )
     .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
-    .hint("Run SELECT keywright.advance_tag(tag, above) with the largest id in use."))
+    .hint(if entry.hiding.is_some() {
+        "Run SELECT keywright.advance_tag(tag, above) with the largest keywright.hidden_number(tag, id) of ids in use."
+    } else {
+        "Run SELECT keywright.advance_tag(tag, above) with the largest id in use."
+    }))
 }
 
 /// The first id above a bound.
