@@ -79,6 +79,9 @@ pub enum Cause {
     /// A program handed over ids that this server does not take: it has started anew since they were asked for, has others already, or they
     /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
     HandOverRefused,
+    /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
+    /// `keywright.set_hide_key` brings back a key that a dump left out.
+    HideKeyMismatch,
     /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
     StatementUnsupported,
     /// The statement brings a key of its own, and the rule says `on_explicit = "refuse"`.
@@ -178,7 +181,7 @@ const HTTP_STATUSES: [(Cause, u16); 9] = [
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 31] = [
+    pub const OF_POSTGRES: [Self; 32] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -210,6 +213,7 @@ impl Cause {
         Self::IdentityUncommitted,
         Self::NotFed,
         Self::HandOverRefused,
+        Self::HideKeyMismatch,
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
@@ -279,6 +283,7 @@ impl Cause {
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
             Self::NotFed             => Row::of("not_fed", "55P03", NO_KEY, true, "store"),
             Self::HandOverRefused    => Row::of("hand_over_refused", "55000", ARGUMENTS, false, "state"),
+            Self::HideKeyMismatch    => Row::of("hide_key_mismatch", "55000", NO_KEY, false, "setup"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),

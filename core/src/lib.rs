@@ -31,6 +31,7 @@ pub mod clock;
 pub mod evidence;
 pub mod gate;
 pub mod generation;
+pub mod hiding;
 pub mod key;
 pub mod layout;
 pub mod mark;
@@ -42,6 +43,7 @@ pub mod segment;
 pub mod snowflake;
 pub mod step;
 pub mod tag;
+pub mod uuids;
 pub mod writer;
 pub mod zone;
 
@@ -57,6 +59,7 @@ pub use cause::Cause;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
 pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};
 pub use generation::Generation;
+pub use hiding::{Fingerprint, HideBits, HideError, HideKey, Hiding};
 pub use key::KeyBatch;
 pub use layout::{
     DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,

@@ -5,6 +5,7 @@ pub mod bucket;
 pub mod definition;
 pub mod feed;
 pub mod grant;
+pub mod hide;
 pub mod layout;
 pub mod lower_bound;
 pub mod promoted;
