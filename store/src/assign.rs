@@ -315,7 +315,7 @@ impl Assigning {
                 let suspended = self.database.suspend(asker.mark).await;
                 suspended.map_err(|error| self.of_database(error))?;
                 let place = asker.database.place;
-                let report = format!("{place} has an older mark, and is suspended");
+                let report = format!("{place} had an older mark, and was suspended");
                 // The database is told first: without the note nothing is wrong.
                 self.keys.report_copy(worker_id, report).await?;
                 Err(AssignError::Copy { place, refused })

@@ -125,7 +125,7 @@ fn a_fleet(config: &ProxyConfig) -> Result<()> {
         &ProxyProcess::said(config, &["worker", "list"])?,
         &[
             "512 assigned to 127.0.0.1:",
-            "/shop has an older mark, and is suspended",
+            "/shop had an older mark, and was suspended",
             "514 assigned to",
         ],
     );

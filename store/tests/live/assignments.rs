@@ -231,7 +231,7 @@ fn of_a_copy_and_its_original_the_second_to_ask_is_suspended(engine: Engine) -> 
         let told = fleet.assign("shop").await?.expect_err("its mark is stale");
         assert!(matches!(told, AssignError::Copy { .. }), "{told}");
         let report = fleet.rows().await?[&number].report.clone();
-        assert!(report.is_some_and(|report| report.contains("is suspended")));
+        assert!(report.is_some_and(|report| report.contains("was suspended")));
         let told = fleet.assign("shop").await?.expect_err("it stays suspended");
         assert!(matches!(told, AssignError::Suspended { .. }), "{told}");
         Ok::<_, anyhow::Error>(())
