@@ -40,7 +40,7 @@ fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<
 pub fn create(
     tag: &Tag,
     definition: &Definition,
-    wish: Option<hide::Wish>,
+    request: Option<hide::HideRequest>,
     forget_issued: bool,
 ) -> Result<(), Failure> {
     let extension = cached::extension()?;
@@ -50,7 +50,7 @@ pub fn create(
             return Err(exists(tag));
         }
         Some(old) if !forget_issued => {
-            hide::refuse_change(tag, &old, wish, &extension)?;
+            hide::refuse_change(tag, &old, request, &extension)?;
             revive(tag, definition, &old)?;
             skip_to_start = definition.start.filter(|start| *start > 0);
         }
@@ -59,7 +59,7 @@ pub fn create(
                 drop_sequences(old.id)?;
                 secrets::forget(old.id)?;
             }
-            let chosen = wish.map(hide::Wish::chosen);
+            let chosen = request.map(hide::HideRequest::chosen);
             let generation = old
                 .as_ref()
                 .map_or(1, |old| old.generation.saturating_add(1));
@@ -245,15 +245,15 @@ fn keywright_create_tag(
     let make = || {
         guard::may_manage("create_tag")?;
         let tag = arguments::tag_of(tag)?;
-        let wish = hide::Wish::of(hide_bits, hide_key)?;
+        let request = hide::HideRequest::of(hide_bits, hide_key)?;
         let definition = Definition::new(
             start,
             arguments::required(step, "step")?,
             (step_min, step_max),
             max,
-            wish.as_ref().map(hide::Wish::bits),
+            request.as_ref().map(hide::HideRequest::bits),
         )?;
-        create(&tag, &definition, wish, forget_issued.unwrap_or(false))
+        create(&tag, &definition, request, forget_issued.unwrap_or(false))
     };
     make().or_raise();
 }
