@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Each round is its own inverse, whatever `F` is, so the whole is a bijection of the halves. No result is ever out of range, so
-//! there is no cycle-walking but in one place: 0 is not a key (MySQL takes it as the wish for one), so the number that would become
+//! there is no cycle-walking but in one place: 0 is not a key (MySQL takes it as a request for one), so the number that would become
 //! 0 becomes what 0 becomes. That is a bijection of what is left, and takes one more step for one number of the range.
 //!
 //! It differs from FF1 where FF1 is general: halves are added bit by bit and not as numbers; there is no tweak, for a tag has a key of its

@@ -22,7 +22,10 @@ pub fn v5(namespace: &[u8], name: &[u8]) -> Bytes {
     let hash = Sha1::new().chain_update(namespace).chain_update(name);
     let hash: [u8; 20] = hash.finalize().into();
     let first = hash.iter().take(16);
-    of(5, first.fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
+    of(
+        5,
+        first.fold(0, |bits, byte| (bits << 8) | u128::from(*byte)),
+    )
 }
 
 /// Unix time in milliseconds at which version 1 begins to count: 1582-10-15.
@@ -41,10 +44,10 @@ pub fn v1(ticks: u64, clock_sequence: u16, random_node: [u8; 6]) -> Bytes {
         (ticks >> 32) & 0xffff,
         (ticks >> 48) & 0xfff,
     );
-    let time = u128::from(low << 32 | middle << 16 | high);
+    let time = u128::from((low << 32) | (middle << 16) | high);
     let node = random_node
         .iter()
-        .fold(0, |bits, byte| bits << 8 | u128::from(*byte));
+        .fold(0, |bits, byte| (bits << 8) | u128::from(*byte));
     of(
         1,
         time << 64 | u128::from(clock_sequence) << 48 | node | MULTICAST,
@@ -58,12 +61,12 @@ pub fn v7_ticks(unix_ns: u64) -> u64 {
 
 /// Version 7: of a moment and 62 bits of randomness. Those of later ticks are greater.
 pub fn v7(ticks: u64, random: u64) -> Bytes {
-    let time = (ticks >> 12) << 16 | ticks & 0xfff;
-    of(7, u128::from(time) << 64 | u128::from(random))
+    let time = ((ticks >> 12) << 16) | (ticks & 0xfff);
+    of(7, (u128::from(time) << 64) | u128::from(random))
 }
 
 /// With version and variant in their places.
 fn of(version: u8, bits: u128) -> Bytes {
-    const PLACES: u128 = 0xf << 76 | 0b11 << 62;
-    (bits & !PLACES | u128::from(version) << 76 | 0b10 << 62).to_be_bytes()
+    const PLACES: u128 = (0xf << 76) | (0b11 << 62);
+    ((bits & !PLACES) | (u128::from(version) << 76) | (0b10 << 62)).to_be_bytes()
 }

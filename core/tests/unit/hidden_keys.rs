@@ -3,8 +3,11 @@
 use keywright_core::hiding::{HideBits, HideError, HideKey, Hiding};
 use proptest::prelude::*;
 
-/// Made by a program of its own, in Python: for each width the fingerprint under the key 000102…0f, and the keys of numbers.
-const VECTORS: [(i64, &str, [(u64, u64); 6]); 3] = [
+/// A width, the fingerprint under the key 000102…0f, and the keys of numbers.
+type Vector = (i64, &'static str, [(u64, u64); 6]);
+
+/// Made by a program of its own, in Python.
+const VECTORS: [Vector; 3] = [
     (
         63,
         "872803294ce9af15",

@@ -21,7 +21,7 @@ const KEY_HINT: &str = "Give 16 random bytes, or leave hide_key out: the server 
 
 /// What somebody wants of a tag: ids of so many bits, with a key of theirs or one that is drawn.
 #[derive(Clone, Copy)]
-pub struct Wish {
+pub struct HideRequest {
     bits: HideBits,
     key: Option<HideKey>,
 }
@@ -34,7 +34,7 @@ pub struct Chosen {
     pub hiding: Hiding,
 }
 
-impl Wish {
+impl HideRequest {
     /// Out of the arguments of create_tag; `None` if ids are to be the numbers.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ fn key_of(bytes: &[u8]) -> Result<HideKey, Failure> {
 pub fn refuse_change(
     tag: &Tag,
     old: &Known,
-    wish: Option<Wish>,
+    request: Option<HideRequest>,
     extension: &Extension,
 ) -> Result<(), Failure> {
     let refused = |had: &str, hint: String| {
@@ -98,10 +98,10 @@ pub fn refuse_change(
             "{hint}; or, if no such id is kept anywhere, say forget_issued => true."
         )))
     };
-    match (&old.hidden, wish) {
+    match (&old.hidden, request) {
         (None, None) => Ok(()),
         (None, Some(_)) => refused("had no hide_bits", "Leave hide_bits out".to_owned()),
-        (Some(hidden), Some(wish)) if wish.bits == hidden.bits => match wish.key {
+        (Some(hidden), Some(request)) if request.bits == hidden.bits => match request.key {
             None => secrets::hiding(tag.as_str(), old.id, hidden, extension.owner).map(drop),
             Some(key) if hidden.hiding(&key).is_some() => secrets::keep(old.id, &key),
             Some(_) => refused("had another hide_key", "Leave hide_key out".to_owned()),

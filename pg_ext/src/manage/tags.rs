@@ -30,7 +30,7 @@ use crate::{arguments, guard, settings};
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// This database reserves its ids, which may hide how many there are.
-    Native(Option<hide::Wish>),
+    Native(Option<hide::HideRequest>),
     /// Its ids come from a store.
     Fed,
 }
@@ -43,9 +43,9 @@ impl Kind {
         }
     }
 
-    fn wish(self) -> Option<hide::Wish> {
+    fn hide(self) -> Option<hide::HideRequest> {
         match self {
-            Self::Native(wish) => wish,
+            Self::Native(request) => request,
             Self::Fed => None,
         }
     }
@@ -79,7 +79,7 @@ pub fn create(
             if old.source != kind.source() {
                 return Err(had_another_source(tag, old.source));
             }
-            hide::refuse_change(tag, &old, kind.wish(), &extension)?;
+            hide::refuse_change(tag, &old, kind.hide(), &extension)?;
             revive(tag, definition, &old)?;
             skip_to_start = definition.start.filter(|start| *start > 0);
         }
@@ -88,7 +88,7 @@ pub fn create(
                 drop_sequences(old.id)?;
                 secrets::forget(old.id)?;
             }
-            let chosen = kind.wish().map(hide::Wish::chosen);
+            let chosen = kind.hide().map(hide::HideRequest::chosen);
             let generation = old
                 .as_ref()
                 .map_or(1, |old| old.generation.saturating_add(1));
@@ -314,15 +314,15 @@ fn keywright_create_tag(
     let make = || {
         guard::may_manage("create_tag")?;
         let tag = arguments::tag_of(tag)?;
-        let wish = hide::Wish::of(hide_bits, hide_key)?;
+        let request = hide::HideRequest::of(hide_bits, hide_key)?;
         let definition = Definition::new(
             start,
             arguments::required(step, "step")?,
             (step_min, step_max),
             max,
-            wish.as_ref().map(hide::Wish::bits),
+            request.as_ref().map(hide::HideRequest::bits),
         )?;
-        let kind = Kind::Native(wish);
+        let kind = Kind::Native(request);
         create(&tag, &definition, kind, forget_issued.unwrap_or(false))
     };
     make().or_raise();
