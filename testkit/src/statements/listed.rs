@@ -101,6 +101,7 @@ const LISTED: [Listed; 18] = [
                 case.text.contains("RETURNING") || both.native.reply.contains("Records: ");
             is_of_rows
                 && (case.text.contains("ON DUPLICATE") || case.text.contains("IGNORE"))
+                && !all_or_none_went_in(case, &both.native.reply)
                 && without_id(&both.native.reply) == without_id(&both.proxied.reply)
                 && same_rows_with_keys(both)
         },
@@ -222,6 +223,12 @@ fn moves_counter(case: &Case) -> bool {
     BEYOND_ALL_KEYS
         .iter()
         .any(|number| case.text.contains(number))
+}
+
+/// Whether the answer tells which rows went in, so that the id is exact: all of them, or none with IGNORE. Of RETURNING it does not.
+fn all_or_none_went_in(case: &Case, reply: &str) -> bool {
+    let none = !case.text.contains("ON DUPLICATE") && reply.contains("affected 0 ");
+    reply.contains("Duplicates: 0 ") || (none && reply.contains("Records: "))
 }
 
 fn rolls_up(case: &Case) -> bool {
