@@ -97,7 +97,7 @@ fn keys_of_31_bits_fit_an_integer_to_the_last() -> Result<()> {
     client.batch_execute("INSERT INTO rows DEFAULT VALUES; INSERT INTO rows DEFAULT VALUES")?;
     assert_eq!(
         ids(&mut client, "SELECT id::bigint FROM rows ORDER BY id")?,
-        [8_120_142, 1_084_702_631]
+        [24_990_125, 464_313_994]
     );
     let error = expect_cause(
         client.batch_execute(TAKE),
