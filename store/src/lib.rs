@@ -64,4 +64,4 @@ pub use store::lease_rows::WorkerRow;
 pub use store::restored::RestoredTag;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
-pub use store::worker_id_rows::WorkerIdsRecorded;
+pub use store::worker_id_admin::WorkerIdsRecorded;

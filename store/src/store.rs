@@ -16,6 +16,7 @@ mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
 pub(crate) mod wanted;
+pub(crate) mod worker_id_admin;
 pub(crate) mod worker_id_rows;
 
 use std::collections::HashMap;

@@ -60,7 +60,7 @@ struct World {
 
 /// What becomes of a write to the store.
 #[derive(PartialEq)]
-enum Fate {
+enum Outcome {
     Answered,
     Lost,
     Late,
@@ -104,12 +104,12 @@ impl World {
         }
     }
 
-    fn fate(&mut self) -> Fate {
+    fn fate(&mut self) -> Outcome {
         match self.random.u32(0..20) {
-            0 => Fate::Lost,
-            1 => Fate::Late,
-            2 => Fate::Never,
-            _ => Fate::Answered,
+            0 => Outcome::Lost,
+            1 => Outcome::Late,
+            2 => Outcome::Never,
+            _ => Outcome::Answered,
         }
     }
 
@@ -285,16 +285,16 @@ impl World {
     /// `None`: nobody hears what became of it, and the ask ends.
     fn send(&mut self, write: Write) -> Option<bool> {
         match self.fate() {
-            Fate::Answered => Some(self.write(&write)),
-            Fate::Lost => {
+            Outcome::Answered => Some(self.write(&write)),
+            Outcome::Lost => {
                 self.write(&write);
                 None
             }
-            Fate::Late => {
+            Outcome::Late => {
                 self.late.push(write);
                 None
             }
-            Fate::Never => None,
+            Outcome::Never => None,
         }
     }
 

@@ -9,7 +9,8 @@ use crate::store::assigned_admin::{
     AdvanceNumbers, GiveUp, GivenUp, ListAssigned, ReleasedNumber, ReportCopy,
 };
 use crate::store::assigned_rows::{CommitAsk, ConfirmAsk, Confirmed, PlanAsk};
-use crate::store::worker_id_rows::{self, ReadWorkerIds, RecordWorkerIds, WorkerIdsRecorded};
+use crate::store::worker_id_admin::{RecordWorkerIds, WorkerIdsRecorded};
+use crate::store::worker_id_rows::{self, ReadWorkerIds};
 use crate::worker_ids::IdRange;
 
 impl Keys {
