@@ -225,10 +225,11 @@ fn moves_counter(case: &Case) -> bool {
         .any(|number| case.text.contains(number))
 }
 
-/// Whether the answer tells which rows went in, so that the id is exact: all of them, or none with IGNORE. Of RETURNING it does not.
+/// Whether the answer tells which rows went in, so that the id is exact: all of them, or none. Of RETURNING it does not, and beside an
+/// update a row that stays as it was counts as none.
 fn all_or_none_went_in(case: &Case, reply: &str) -> bool {
-    let none = !case.text.contains("ON DUPLICATE") && reply.contains("affected 0 ");
-    reply.contains("Duplicates: 0 ") || (none && reply.contains("Records: "))
+    let says = reply.contains("Records: ") && !case.text.contains("ON DUPLICATE");
+    says && (reply.contains("Duplicates: 0 ") || reply.contains("affected 0 "))
 }
 
 fn rolls_up(case: &Case) -> bool {

@@ -144,6 +144,9 @@ impl Rig {
             // All key spaces fit INT. Counters are set by hand, between cases.
             rule.push_str("bits_max = 31\nfence = false\n");
         }
+        // It says why a connection ends.
+        let log = ("KEYWRIGHT_LOG", "info,keywright_proxy=debug");
+        config.environment = vec![(log.0.to_owned(), log.1.to_owned())];
         let proxy = ProxyProcess::start(config)?;
         let rig = Rig { server, proxy };
         for (side, schema) in SCHEMAS.into_iter().enumerate() {
