@@ -26,9 +26,10 @@ pub enum Cause {
     /// than `wait_ms_max`.
     RefillTimeout,
     /// The issuer has stopped because its ownership is in doubt: the worker id or bucket of the database was given to another,
-    /// or the database is a copy. Set a worker id.
+    /// or the database is a copy, or a store that assigns worker ids found another one with its mark. Set a worker id, or have one assigned
+    /// (`keywright worker assign --new`).
     Suspended,
-    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`. On a key port: clients of Leaf get
+    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`, or `keywright worker assign`. On a key port: clients of Leaf get
     /// snowflake ids where `[snowflake]` says which worker id the program has.
     WorkerIdUnset,
     /// Another database of this server has the worker id or bucket, or nobody knows how far it was used. Take another one, or
@@ -78,6 +79,9 @@ pub enum Cause {
     /// A program handed over ids that this server does not take: it has started anew since they were asked for, has others already, or they
     /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
     HandOverRefused,
+    /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
+    /// `keywright.set_hide_key` brings back a key that a dump left out.
+    HideKeyMismatch,
     /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
     StatementUnsupported,
     /// The statement brings a key of its own, and the rule says `on_explicit = "refuse"`.
@@ -177,7 +181,7 @@ const HTTP_STATUSES: [(Cause, u16); 9] = [
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 31] = [
+    pub const OF_POSTGRES: [Self; 32] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -209,6 +213,7 @@ impl Cause {
         Self::IdentityUncommitted,
         Self::NotFed,
         Self::HandOverRefused,
+        Self::HideKeyMismatch,
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
@@ -278,6 +283,7 @@ impl Cause {
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
             Self::NotFed             => Row::of("not_fed", "55P03", NO_KEY, true, "store"),
             Self::HandOverRefused    => Row::of("hand_over_refused", "55000", ARGUMENTS, false, "state"),
+            Self::HideKeyMismatch    => Row::of("hide_key_mismatch", "55000", NO_KEY, false, "setup"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),

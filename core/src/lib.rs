@@ -31,8 +31,10 @@ pub mod clock;
 pub mod evidence;
 pub mod gate;
 pub mod generation;
+pub mod hiding;
 pub mod key;
 pub mod layout;
+pub mod mark;
 pub mod nearest;
 pub mod policy;
 pub mod readable;
@@ -41,6 +43,7 @@ pub mod segment;
 pub mod snowflake;
 pub mod step;
 pub mod tag;
+pub mod uuids;
 pub mod writer;
 pub mod zone;
 
@@ -56,14 +59,16 @@ pub use cause::Cause;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
 pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};
 pub use generation::Generation;
+pub use hiding::{Fingerprint, HideBits, HideError, HideKey, Hiding};
 pub use key::KeyBatch;
 pub use layout::{
     DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,
     TimeLeft, WorkerId, WorkerIdError,
 };
+pub use mark::Mark;
 pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};
 pub use readable::{Biz, BizError, ReadableError, ReadableParts};
-pub use register::{Floor, Held, Number, Register, Use};
+pub use register::{AssignedRange, Floor, Held, Number, Register, Use};
 pub use segment::{
     Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,
 };

@@ -114,15 +114,58 @@ struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Register {
     entries: Vec<Entry>,
+    assigned: Option<AssignedRange>,
+}
+
+/// Worker ids that a store assigns, by what it said when it last did on this server: they are not set by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AssignedRange {
+    /// The smallest.
+    pub first: u32,
+    /// The largest.
+    pub last: u32,
+}
+
+impl AssignedRange {
+    const NAME: &'static str = "assigned";
+
+    fn parse(entry: &str) -> Option<Self> {
+        let numbers = entry.strip_prefix(Self::NAME)?.strip_prefix(':')?;
+        let (first, last) = numbers.split_once('-')?;
+        Some(Self {
+            first: first.parse().ok()?,
+            last: last.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for AssignedRange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.first, self.last)
+    }
 }
 
 impl Register {
     /// Reads the text; `None` if it is not one of a register.
     pub fn parse(text: &str) -> Option<Self> {
-        let entries = text.split_ascii_whitespace().map(Entry::parse);
-        Some(Self {
-            entries: entries.collect::<Option<_>>()?,
-        })
+        let mut register = Self::default();
+        for entry in text.split_ascii_whitespace() {
+            match AssignedRange::parse(entry) {
+                Some(range) => register.assigned = Some(range),
+                None => register.entries.push(Entry::parse(entry)?),
+            }
+        }
+        Some(register)
+    }
+
+    /// The worker ids that a store assigns, if one ever did on this server.
+    pub fn assigned(&self) -> Option<AssignedRange> {
+        self.assigned
+    }
+
+    /// Notes which they are.
+    pub fn set_assigned(&mut self, range: AssignedRange) {
+        self.assigned = Some(range);
     }
 
     /// Who was given the number last, and what is known of its use.
@@ -165,7 +208,13 @@ impl fmt::Display for Register {
             let blank = if index == 0 { "" } else { " " };
             write!(formatter, "{blank}{entry}")?;
         }
-        Ok(())
+        match self.assigned {
+            Some(range) => {
+                let blank = if self.entries.is_empty() { "" } else { " " };
+                write!(formatter, "{blank}{}:{range}", AssignedRange::NAME)
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ pub mod cached;
 pub mod damage;
 pub mod extension;
 pub mod node;
+pub mod secrets;
 pub mod sequences;
 pub mod stamped;
 pub mod statements;

@@ -3,3 +3,4 @@
 pub mod ids;
 pub mod snowflake;
 pub mod tag;
+pub mod uuids;

@@ -1,9 +1,11 @@
 //! SQL that changes things. `guard` is asked first by each.
 
+pub mod assignment;
 pub mod bucket;
 pub mod definition;
 pub mod feed;
 pub mod grant;
+pub mod hide;
 pub mod layout;
 pub mod lower_bound;
 pub mod promoted;

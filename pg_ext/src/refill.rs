@@ -3,5 +3,6 @@
 pub mod fed;
 pub mod segment;
 pub mod siblings;
+pub mod tag_siblings;
 pub mod takeover;
 pub mod time_bound;

@@ -11,6 +11,7 @@ pub mod lock;
 pub mod log;
 pub mod process;
 pub mod query;
+pub mod random;
 pub mod received;
 pub mod relation;
 pub mod role;

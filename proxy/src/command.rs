@@ -15,6 +15,7 @@ pub(crate) mod store;
 mod switching;
 mod unseen_ids;
 mod wanted;
+pub(crate) mod worker;
 
 use std::path::PathBuf;
 

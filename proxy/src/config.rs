@@ -216,7 +216,9 @@ impl Config {
                 problems.extend(error.problems.iter().map(ToString::to_string));
             })
             .ok();
-        if raw.listener.is_empty() && raw.feed.is_empty() {
+        // A store that only assigns worker ids to databases, or feeds them, needs none.
+        let serves_databases = raw.snowflake.assigned_worker_ids.is_some() || !raw.feed.is_empty();
+        if raw.listener.is_empty() && !serves_databases {
             problems.push("there is no [[listener]], and no [[feed]]".to_owned());
         }
         let binds = raw.listener.iter().map(|listener| listener.bind.clone());

@@ -15,7 +15,9 @@ mod command;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use command::{File, advance, check, decode, explain, generate, init, release, serving, store};
+use command::{
+    File, advance, check, decode, explain, generate, init, release, serving, store, worker,
+};
 use tracing_subscriber::EnvFilter;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
@@ -38,6 +40,8 @@ enum Command {
     Advance(advance::Advance),
     /// What is done to the store as a whole, such as after a backup was restored.
     Store(store::Store),
+    /// Worker ids of PostgreSQL databases: give them for good, list them, take them back.
+    Worker(worker::Worker),
     /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
     Explain(explain::Explain),
     /// Print the statements by which tables give keys of their own again, and in which order to go. Nothing is carried out.
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Command::Init(init) => init.run(),
         Command::Advance(advance) => advance.run(),
         Command::Store(store) => store.run(),
+        Command::Worker(worker) => worker.run(),
         Command::Explain(explain) => explain.run(),
         Command::Release(back) => back.run(),
         Command::Decode(of) => of.run(),

@@ -222,13 +222,18 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 #[test]
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 15] = [
         &["run"],
         &["check"],
         &["init"],
         &["advance"],
         &["store"],
         &["store", "restored"],
+        &["worker"],
+        &["worker", "assign"],
+        &["worker", "list"],
+        &["worker", "release"],
+        &["worker", "advance"],
         &["explain"],
         &["release"],
         &["decode"],

@@ -152,3 +152,35 @@ CREATE TABLE IF NOT EXISTS keywright_late (
     noted_at       DATETIME(3) NOT NULL COMMENT 'UTC',
     PRIMARY KEY (server, schema_name, table_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tables that came late with ids that may be keys';
+
+-- One row: which worker ids are leased, and which assigned. Whatever is in neither range is set by hand. Programs whose configuration says
+-- otherwise are refused; `keywright init --change-worker-ids` takes another.
+CREATE TABLE IF NOT EXISTS keywright_worker_ids (
+    id             BIGINT NOT NULL COMMENT 'always 1',
+    leased         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'numbers that programs lease, as 0-255; empty: none, or any where assigned is empty, too',
+    assigned       VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'numbers that databases are assigned for good; empty: none',
+    layout         VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of all ids that carry them',
+    next_id        BIGINT NOT NULL COMMENT 'the first number that was never assigned',
+    is_restored    BIGINT NOT NULL DEFAULT 0 COMMENT '1: the store was restored, and whether next_id was assigned since the backup is not known',
+    PRIMARY KEY (id)
+) ENGINE = InnoDB COMMENT = 'Keywright: which worker ids are leased, and which assigned';
+
+-- One row per worker id that was ever assigned to a PostgreSQL database. Never delete a row.
+CREATE TABLE IF NOT EXISTS keywright_assigned (
+    worker_id      BIGINT NOT NULL,
+    state          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'assigned, released, or retired: never given again',
+    mark           VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the database has this mark',
+    next_mark      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'or this one, which it was sent',
+    asks           BIGINT NOT NULL COMMENT 'counts asks',
+    is_used        BIGINT NOT NULL COMMENT '1: ids may have been issued with it',
+    bound_ms       BIGINT NULL COMMENT 'its last owners'' ids are of moments before this, unix milliseconds',
+    system_id      VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the server''s system identifier',
+    database_oid   BIGINT NOT NULL,
+    place          VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'where the database was when it asked last, for people',
+    assigned_at_ms BIGINT NOT NULL COMMENT 'unix milliseconds',
+    asked_at_ms    BIGINT NOT NULL,
+    released_at_ms BIGINT NULL COMMENT 'released or retired',
+    is_restored    BIGINT NOT NULL DEFAULT 0 COMMENT '1: the store was restored, and which mark the database has is not known',
+    report         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'a copy that asked, for people',
+    PRIMARY KEY (worker_id)
+) ENGINE = InnoDB COMMENT = 'Keywright: worker ids that databases were assigned';

@@ -21,13 +21,26 @@ CREATE TABLE keywright.tag (
     max         bigint      NOT NULL,
     source      text        COLLATE "C" NOT NULL DEFAULT 'native' CHECK (source IN ('native', 'fed')),
     created_at  timestamptz NOT NULL DEFAULT pg_catalog.now(),
-    dropped_at  timestamptz
+    dropped_at  timestamptz,
+    hide_bits   integer,
+    hide_fingerprint text   COLLATE "C",
+    CHECK ((hide_bits IS NULL) OPERATOR(pg_catalog.=) (hide_fingerprint IS NULL)),
+    CHECK (source OPERATOR(pg_catalog.=) 'native' OR hide_bits IS NULL)
 );
 COMMENT ON TABLE keywright.tag IS 'definitions of tags; change them with keywright.create_tag, alter_tag, drop_tag, advance_tag';
 COMMENT ON COLUMN keywright.tag.id IS 'the bound of the tag is the sequence keywright.tag_<id>, its note keywright.tag_<id>_note';
 COMMENT ON COLUMN keywright.tag.source IS 'native: this database reserves ids. fed: programs hand over ids out of a store; then the sequences hold the largest id that was handed over, and the key space';
 COMMENT ON COLUMN keywright.tag.generation IS 'grows when a tag is re-created with forget_issued';
 COMMENT ON COLUMN keywright.tag.dropped_at IS 'a dropped tag keeps its bound, so that it goes on above it when it is created again';
+COMMENT ON COLUMN keywright.tag.hide_bits IS 'ids of a tag that hides its volume have so many bits; NULL: its ids are its numbers';
+COMMENT ON COLUMN keywright.tag.hide_fingerprint IS 'of the key in keywright.tag_secret and the bits: with others nothing is issued';
+
+CREATE TABLE keywright.tag_secret (
+    tag_id      integer     PRIMARY KEY,
+    hide_key    bytea       NOT NULL
+);
+REVOKE ALL ON TABLE keywright.tag_secret FROM PUBLIC;
+COMMENT ON TABLE keywright.tag_secret IS 'the keys of tags that hide their volume, for the owner alone; pg_dump --exclude-table-data leaves them out, keywright.set_hide_key brings one back';
 
 CREATE FUNCTION keywright.tag_inserted() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -68,6 +81,7 @@ COMMENT ON SEQUENCE keywright.promotion_left_out IS 'ids that tags left out sinc
 
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('keywright.tag_secret', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.node', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.snowflake_bound', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.snowflake_spare_bound', '');
@@ -98,6 +112,37 @@ COMMENT ON FUNCTION @extschema@.next_biz_ids(text, integer) IS 'n consecutive id
 CREATE FUNCTION @extschema@.readable_id(biz text) RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_readable_id_wrapper';
 COMMENT ON FUNCTION @extschema@.readable_id(text) IS 'a new 27-character id: time to the millisecond, business code, number';
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- UUIDs of the versions that servers before 18 lack. They need no identity, and are made on standbys, too.
+-- ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION @extschema@.uuid_v1() RETURNS uuid
+    LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_uuid_v1_wrapper';
+COMMENT ON FUNCTION @extschema@.uuid_v1() IS 'a new UUID of version 1: a moment of 100 ns, and 61 random bits of the session in place of a network address';
+
+CREATE FUNCTION @extschema@.uuid_v7() RETURNS uuid
+    LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_uuid_v7_wrapper';
+COMMENT ON FUNCTION @extschema@.uuid_v7() IS 'a new UUID of version 7: sorts by time, in one session strictly; 62 random bits';
+
+CREATE FUNCTION @extschema@.uuid_v3(name bytea) RETURNS uuid
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_uuid_v3_of_bytes_wrapper';
+COMMENT ON FUNCTION @extschema@.uuid_v3(bytea) IS 'the UUID of version 3 of bytes without a namespace, as Java''s UUID.nameUUIDFromBytes';
+CREATE FUNCTION @extschema@.uuid_v3(namespace uuid, name bytea) RETURNS uuid
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_uuid_v3_wrapper';
+COMMENT ON FUNCTION @extschema@.uuid_v3(uuid, bytea) IS 'the UUID of version 3 (MD5) of a name, as bytes';
+CREATE FUNCTION @extschema@.uuid_v3(namespace uuid, name text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
+    $$SELECT @extschema@.uuid_v3(namespace, pg_catalog.convert_to(name, 'UTF8'))$$;
+COMMENT ON FUNCTION @extschema@.uuid_v3(uuid, text) IS 'the UUID of version 3 (MD5) of a name, in UTF-8';
+
+CREATE FUNCTION @extschema@.uuid_v5(namespace uuid, name bytea) RETURNS uuid
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_uuid_v5_wrapper';
+COMMENT ON FUNCTION @extschema@.uuid_v5(uuid, bytea) IS 'the UUID of version 5 (SHA-1) of a name, as bytes';
+CREATE FUNCTION @extschema@.uuid_v5(namespace uuid, name text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
+    $$SELECT @extschema@.uuid_v5(namespace, pg_catalog.convert_to(name, 'UTF8'))$$;
+COMMENT ON FUNCTION @extschema@.uuid_v5(uuid, text) IS 'the UUID of version 5 (SHA-1) of a name, in UTF-8';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Reading ids. With an explicit layout they depend on their arguments alone; without, on this database's layout.
@@ -154,12 +199,12 @@ COMMENT ON FUNCTION @extschema@.readable_decode(text) IS 'the parts of a readabl
 -- ---------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION keywright.create_tag(tag text, start bigint DEFAULT NULL, step bigint DEFAULT 1000,
-        step_min bigint DEFAULT NULL, step_max bigint DEFAULT NULL, max bigint DEFAULT 9223372036854775806,
-        forget_issued boolean DEFAULT false) RETURNS void
+        step_min bigint DEFAULT NULL, step_max bigint DEFAULT NULL, max bigint DEFAULT NULL,
+        forget_issued boolean DEFAULT false, hide_bits integer DEFAULT NULL, hide_key bytea DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_create_tag_wrapper';
-COMMENT ON FUNCTION keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean) IS
-    'makes a tag that every role may use; one that was dropped goes on above what was issued unless forget_issued';
+COMMENT ON FUNCTION keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean, integer, bytea) IS
+    'makes a tag that every role may use; one that was dropped goes on above what was issued unless forget_issued; hide_bits 63, 53 or 31: its ids do not tell how many there are';
 
 CREATE FUNCTION keywright.create_fed_tag(tag text, step bigint DEFAULT 1000, step_min bigint DEFAULT NULL,
         step_max bigint DEFAULT NULL, forget_issued boolean DEFAULT false) RETURNS void
@@ -185,6 +230,21 @@ CREATE FUNCTION keywright.advance_tag(tag text, above bigint) RETURNS bigint
     AS 'MODULE_PATHNAME', 'keywright_advance_tag_wrapper';
 COMMENT ON FUNCTION keywright.advance_tag(text, bigint) IS
     'every later id of the tag is greater; at once and not undone by a rollback; returns the bound';
+
+CREATE FUNCTION keywright.hide_key(tag text) RETURNS bytea
+    LANGUAGE c STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_hide_key_wrapper';
+COMMENT ON FUNCTION keywright.hide_key(text) IS 'the secret of a tag that hides its volume, 16 bytes; NULL if the tag hides nothing';
+
+CREATE FUNCTION keywright.set_hide_key(tag text, hide_key bytea) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_set_hide_key_wrapper';
+COMMENT ON FUNCTION keywright.set_hide_key(text, bytea) IS 'brings back the secret of a tag that a dump left out; any other is refused';
+
+CREATE FUNCTION keywright.hidden_number(tag text, id bigint) RETURNS bigint
+    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_hidden_number_wrapper';
+COMMENT ON FUNCTION keywright.hidden_number(text, bigint) IS 'the number behind an id: how far the tag had counted when it issued it';
 
 CREATE FUNCTION keywright.grant_tag(tag text, role name) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -253,6 +313,39 @@ CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_feed_tag_wrapper';
 COMMENT ON FUNCTION keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint) IS
     'hands over ids that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
+-- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
+CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT same_life boolean,
+        OUT suspended boolean, OUT here boolean, OUT layout text, OUT system text, OUT database bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_assignment_wrapper';
+COMMENT ON FUNCTION keywright.assignment() IS
+    'by which mark a store knows this database''s worker id, if one assigned it; for keywright worker';
+
+CREATE FUNCTION keywright.mark_assignment(old text, new text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_mark_assignment_wrapper';
+COMMENT ON FUNCTION keywright.mark_assignment(text, text) IS
+    'replaces the mark by which a store knows this database, or begins with one; for keywright worker';
+
+CREATE FUNCTION keywright.assign_worker_id(mark text, worker_id integer, first integer, last integer,
+        above timestamptz DEFAULT NULL, unused boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_assign_worker_id_wrapper';
+COMMENT ON FUNCTION keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean) IS
+    'gives this database the worker id that a store has assigned to it, of those from first to last; for keywright worker';
+
+CREATE FUNCTION keywright.suspend_assignment(mark text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_suspend_assignment_wrapper';
+COMMENT ON FUNCTION keywright.suspend_assignment(text) IS
+    'no more ids are issued with the assigned worker id, because another database has it, too; for keywright worker';
+
+CREATE FUNCTION keywright.release_assignment(mark text, worker_id integer, OUT bound_ms bigint, OUT layout text)
+        RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_release_assignment_wrapper';
+COMMENT ON FUNCTION keywright.release_assignment(text, integer) IS
+    'gives an assigned worker id up, and says before which moment all its ids were issued; for keywright worker';
 
 -- These three run as the caller, who must own the table.
 CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) RETURNS bigint
@@ -274,8 +367,11 @@ COMMENT ON FUNCTION keywright.release(regclass, name) IS
     'gives a column back to a sequence of its own, above all that was issued for it; returns its first number';
 
 REVOKE ALL ON FUNCTION
-    keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean),
     keywright.create_fed_tag(text, bigint, bigint, bigint, boolean),
+    keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean, integer, bytea),
+    keywright.hide_key(text),
+    keywright.set_hide_key(text, bytea),
+    keywright.hidden_number(text, bigint),
     keywright.alter_tag(text, bigint, bigint, bigint, bigint),
     keywright.drop_tag(text),
     keywright.advance_tag(text, bigint),
@@ -290,6 +386,11 @@ REVOKE ALL ON FUNCTION
     keywright.acknowledge_promotion(),
     keywright.await_demand(text[]),
     keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint),
+    keywright.assignment(),
+    keywright.mark_assignment(text, text),
+    keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean),
+    keywright.suspend_assignment(text),
+    keywright.release_assignment(text, integer),
     keywright.adopt(text, regclass, name),
     keywright.adopt_snowflake(regclass, name),
     keywright.release(regclass, name)
@@ -327,9 +428,9 @@ REVOKE ALL ON FUNCTION keywright.tag_figures(), keywright.word_figures(), keywri
 
 CREATE VIEW keywright.tags AS
     SELECT t.tag, t.step, t.step_min, t.step_max, t.start, t.max,
-           keywright.tag_reserved_to(t.id) AS reserved_to, t.created_at, t.dropped_at, t.source
+           keywright.tag_reserved_to(t.id) AS reserved_to, t.created_at, t.dropped_at, t.source, t.hide_bits, t.hide_fingerprint
     FROM keywright.tag t;
-COMMENT ON VIEW keywright.tags IS 'every tag and how it is set; reserved_to is the largest id it may have issued';
+COMMENT ON VIEW keywright.tags IS 'every tag and how it is set; reserved_to is the largest id it may have issued, or number where it has hide_bits';
 
 CREATE VIEW keywright.stats AS
     SELECT 'tag'::text AS kind, t.tag, NULL::integer AS worker_id, NULL::text AS layout, NULL::integer AS bucket, NULL::text AS zone,

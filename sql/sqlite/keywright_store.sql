@@ -146,3 +146,35 @@ CREATE TABLE IF NOT EXISTS keywright_late (
     noted_at    INTEGER NOT NULL,
     PRIMARY KEY (server, schema_name, table_name)
 ) STRICT;
+
+-- One row: which worker ids are leased, and which assigned. Whatever is in neither range is set by hand. Programs whose configuration says
+-- otherwise are refused; `keywright init --change-worker-ids` takes another.
+CREATE TABLE IF NOT EXISTS keywright_worker_ids (
+    id          INTEGER NOT NULL, -- always 1
+    leased      TEXT NOT NULL, -- numbers that programs lease, as 0-255; empty: none, or any where assigned is empty, too
+    assigned    TEXT NOT NULL, -- numbers that databases are assigned for good; empty: none
+    layout      TEXT NOT NULL, -- of all ids that carry them
+    next_id     INTEGER NOT NULL, -- the first number that was never assigned
+    is_restored INTEGER NOT NULL DEFAULT 0, -- 1: the store was restored, and whether next_id was assigned since the backup is not known
+    PRIMARY KEY (id)
+) STRICT;
+
+-- One row per worker id that was ever assigned to a PostgreSQL database. Never delete a row.
+CREATE TABLE IF NOT EXISTS keywright_assigned (
+    worker_id      INTEGER NOT NULL,
+    state          TEXT NOT NULL, -- assigned, released, or retired: never given again
+    mark           TEXT NOT NULL, -- the database has this mark
+    next_mark      TEXT, -- or this one, which it was sent
+    asks           INTEGER NOT NULL, -- counts asks
+    is_used        INTEGER NOT NULL, -- 1: ids may have been issued with it
+    bound_ms       INTEGER, -- its last owners ids are of moments before this, unix milliseconds
+    system_id      TEXT NOT NULL, -- the servers system identifier
+    database_oid   INTEGER NOT NULL,
+    place          TEXT NOT NULL, -- where the database was when it asked last, for people
+    assigned_at_ms INTEGER NOT NULL, -- unix milliseconds
+    asked_at_ms    INTEGER NOT NULL,
+    released_at_ms INTEGER, -- released or retired
+    is_restored    INTEGER NOT NULL DEFAULT 0, -- 1: the store was restored, and which mark the database has is not known
+    report         TEXT, -- a copy that asked, for people
+    PRIMARY KEY (worker_id)
+) STRICT;

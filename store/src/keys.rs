@@ -1,5 +1,6 @@
 //! All sources of one store, and the thread that talks to it.
 
+mod assignments;
 mod manage;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
 
+pub(crate) use assignments::not_assigned;
 pub use manage::{Finding, Severity};
 
 /// What becomes of a transaction whose thread has ended.

@@ -13,6 +13,8 @@ use keywright_core::{
 };
 use thiserror::Error;
 
+use crate::worker_ids::{Leasable, WorkerIds};
+
 /// The row of a worker id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRow {
@@ -41,6 +43,8 @@ pub struct Claimant {
     pub wanted: Option<u32>,
     /// Largest worker id it may have.
     pub worker_id_max: u32,
+    /// Others are set by hand, or assigned to databases.
+    pub leasable: Leasable,
     /// The layout it will issue with.
     pub layout: Layout,
     /// The server we talk to.
@@ -104,10 +108,18 @@ pub enum NoLease {
         owner: String,
     },
     /// All are taken.
-    #[error("all {} worker ids are leased", u64::from(*.worker_id_max) + 1)]
+    #[error("all worker ids from 0 to {worker_id_max} that may be leased are")]
     NoneFree {
         /// The layout's largest.
         worker_id_max: u32,
+    },
+    /// Numbers that are leased here are assigned to databases elsewhere, or set by hand.
+    #[error("worker ids are {recorded} in the store, and {configured} in this configuration")]
+    OtherWorkerIds {
+        /// What the store has recorded.
+        recorded: WorkerIds,
+        /// What the configuration says.
+        configured: WorkerIds,
     },
     /// Somebody issues with another layout now.
     #[error("worker id {worker_id} is leased with layout \"{layout}\"")]
@@ -263,7 +275,9 @@ fn choose(rows: &[LeaseRow], claimant: &Claimant) -> Result<u32, NoLease> {
             Some(_) | None => Ok(request),
         };
     }
-    let in_range = |row: &&LeaseRow| row.worker_id <= claimant.worker_id_max;
+    let may_be =
+        |worker_id: u32| worker_id <= claimant.worker_id_max && claimant.leasable.has(worker_id);
+    let in_range = |row: &&LeaseRow| may_be(row.worker_id);
     let mine = rows
         .iter()
         .filter(in_range)
@@ -277,7 +291,7 @@ fn choose(rows: &[LeaseRow], claimant: &Claimant) -> Result<u32, NoLease> {
         return Ok(row.worker_id);
     }
     (0..=claimant.worker_id_max)
-        .find(|worker_id| row_of(*worker_id).is_none())
+        .find(|worker_id| may_be(*worker_id) && row_of(*worker_id).is_none())
         .ok_or(NoLease::NoneFree {
             worker_id_max: claimant.worker_id_max,
         })

@@ -19,12 +19,15 @@
     )
 )]
 
+pub mod assignment;
 pub mod backoff;
 pub mod lease;
 pub mod reserve;
 pub mod residue;
 
+mod assign;
 mod clock;
+mod database;
 mod dialect;
 mod engine;
 mod failure;
@@ -36,8 +39,11 @@ mod sources;
 mod spec;
 mod store;
 pub mod switch;
+pub mod worker_ids;
 
+pub use assign::{AssignError, AssignedId, Assigning, release as release_worker_id};
 pub use clock::{Clock, SystemClock};
+pub use database::{Database, DatabaseError, DatabaseSettings, RawDatabase};
 pub use engine::innermost::innermost;
 pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
@@ -53,7 +59,9 @@ pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
+pub use store::assigned_admin::ReleasedNumber;
 pub use store::lease_rows::WorkerRow;
 pub use store::restored::RestoredTag;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
+pub use store::worker_id_admin::WorkerIdsRecorded;

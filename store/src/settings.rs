@@ -22,10 +22,12 @@ pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 
 use crate::dialect::{Dialect, TableName};
+use crate::engine::postgres::PostgresSettings;
 use crate::engine::{self, EngineSettings};
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
+use crate::worker_ids::WorkerIds;
 use problems::Problems;
 
 /// Settings of the store, checked.
@@ -65,6 +67,7 @@ pub(crate) struct TagDefaults {
 pub(crate) struct SnowflakeSettings {
     pub(crate) layout: Layout,
     pub(crate) worker_id: Option<WorkerId>,
+    pub(crate) worker_ids: WorkerIds,
     pub(crate) lease_ms: u64,
     pub(crate) bound_window_ms: u64,
     pub(crate) lead_ms_max: u64,
@@ -161,6 +164,11 @@ impl StoreSettings {
     /// Whether the settings say which worker id is leased, rather than any that is free.
     pub fn names_worker_id(&self) -> bool {
         self.snowflake.worker_id.is_some()
+    }
+
+    /// Which worker ids are leased, and which assigned.
+    pub fn worker_ids(&self) -> WorkerIds {
+        self.snowflake.worker_ids
     }
 
     /// Where these may begin.
@@ -267,6 +275,22 @@ fn engine_of(store: &RawStoreSettings, problems: &mut Problems) -> Option<Engine
     engine
 }
 
+/// How a PostgreSQL server is reached, by settings of that form.
+///
+/// # Errors
+/// [`SettingsError`] with all problems.
+pub(crate) fn postgres_settings(
+    store: &RawStoreSettings,
+) -> Result<PostgresSettings, SettingsError> {
+    let mut problems = Problems::default();
+    match postgres::connection(store, &mut problems) {
+        Some(settings) if problems.0.is_empty() => Ok(settings),
+        Some(_) | None => Err(SettingsError {
+            problems: problems.0,
+        }),
+    }
+}
+
 fn limits(store: &RawStoreSettings) -> Limits {
     Limits {
         connections_max: usize::try_from(store.connections_max).unwrap_or(1),
@@ -325,10 +349,13 @@ fn snowflake_settings(
             return None;
         }
     };
+    let worker_ids = worker::worker_ids(raw, &layout, problems);
     let worker_id = worker::worker_id(raw, &layout, problems).ok()?;
+    worker::check_leased(worker_id, &worker_ids, problems);
     Some(SnowflakeSettings {
         layout,
         worker_id,
+        worker_ids,
         lease_ms: raw.lease_ms,
         bound_window_ms: raw.bound_window_ms,
         lead_ms_max: raw.lead_ms_max,

@@ -1,6 +1,8 @@
 //! What is asked of a store, whatever engine it runs on: connections, time limits, and each transaction once.
 
 pub(crate) mod advance;
+pub(crate) mod assigned_admin;
+pub(crate) mod assigned_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
@@ -14,6 +16,8 @@ mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
 pub(crate) mod wanted;
+pub(crate) mod worker_id_admin;
+pub(crate) mod worker_id_rows;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

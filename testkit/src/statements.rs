@@ -121,9 +121,10 @@ fn round(rig: &Rig, flavour: Flavour, seed: u64, found: &mut Found) -> Result<()
     let mut sessions = rig.sessions(&prelude)?;
     for _ in 0..ROUND {
         let case = Case::draw(&mut random, flavour);
-        let outcome = sessions
-            .run(&case)
-            .with_context(|| format!("seed {seed}, {}: {prelude:?}", flavour.name()))?;
+        let outcome = sessions.run(&case).with_context(|| {
+            let name = flavour.name();
+            format!("seed {seed}, {name}: {prelude:?}\n{}", rig.last_words())
+        })?;
         found.statements += 1;
         found.accepted += usize::from(outcome.accepted);
         match outcome.verdict {

@@ -43,6 +43,16 @@ INSERT INTO t (a, b) VALUES (1, 1);
 INSERT IGNORE INTO t (a, b) VALUES (2, 2), (1, 3), (3, 4);
 SELECT a, b FROM t ORDER BY a;
 
+=== IGNORE, several rows that fail after their first
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a BIGINT UNIQUE);
+--- run
+INSERT INTO t (a) VALUES (1);
+SELECT LAST_INSERT_ID(42);
+INSERT IGNORE INTO t (a) VALUES (1), (~0 + 1);
+SELECT LAST_INSERT_ID();
+@deviates_after several rows that fail after their first, with IGNORE
+INSERT IGNORE INTO t (a) VALUES (2), (~0 + 1);
+
 === IGNORE of other errors
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a TINYINT NOT NULL, b VARCHAR(3));
 --- run

@@ -88,27 +88,42 @@ snowflake_timestamp(bigint) s s strict caller everybody
 snowflake_timestamp(bigint,text) i s strict caller everybody
 snowflake_worker(bigint) s s strict caller everybody
 snowflake_worker(bigint,text) i s strict caller everybody
+uuid_v1() v s called caller everybody
+uuid_v3(bytea) i s strict caller everybody
+uuid_v3(uuid,bytea) i s strict caller everybody
+uuid_v3(uuid,text) i s strict caller everybody
+uuid_v5(uuid,bytea) i s strict caller everybody
+uuid_v5(uuid,text) i s strict caller everybody
+uuid_v7() v s called caller everybody
 keywright.acknowledge_promotion() v u called owner owner
 keywright.adopt(text,regclass,name) v u called caller owner
 keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
 keywright.alter_tag(text,bigint,bigint,bigint,bigint) v u called owner owner
+keywright.assign_worker_id(text,integer,integer,integer,timestamp with time zone,boolean) v u called owner owner
+keywright.assignment() v u called owner owner
 keywright.await_demand(text[]) v u called caller owner
 keywright.create_fed_tag(text,bigint,bigint,bigint,boolean) v u called owner owner
-keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean) v u called owner owner
+keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean,integer,bytea) v u called owner owner
 keywright.drop_tag(text) v u called owner owner
 keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint) v u called caller owner
 keywright.grant_tag(text,name) v u called owner owner
 keywright.health_checks() v r called owner owner,pg_monitor
+keywright.hidden_number(text,bigint) s r strict owner owner
+keywright.hide_key(text) s r called owner owner
 keywright.lower_bound(timestamp with time zone) v u called caller owner
+keywright.mark_assignment(text,text) v u called owner owner
 keywright.node_inserted() v u called owner owner
 keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
+keywright.release_assignment(text,integer) v u called owner owner
 keywright.revoke_tag(text,name) v u called owner owner
+keywright.set_hide_key(text,bytea) v u called owner owner
 keywright.set_layout(text) v u called owner owner
 keywright.set_readable_bucket(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.set_readable_zone(text) v u called owner owner
 keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u called owner owner
+keywright.suspend_assignment(text) v u called owner owner
 keywright.tag_figures() v r called caller owner,pg_monitor
 keywright.tag_inserted() v u called owner owner
 keywright.tag_reserved_to(integer) v r strict owner owner,pg_monitor
@@ -168,7 +183,7 @@ fn views_have_these_columns() -> Result<()> {
         (
             "tags",
             "tag text, step int8, step_min int8, step_max int8, start int8, max int8, reserved_to int8, \
-             created_at timestamptz, dropped_at timestamptz, source text",
+             created_at timestamptz, dropped_at timestamptz, source text, hide_bits int4, hide_fingerprint text",
         ),
         (
             "stats",

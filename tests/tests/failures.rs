@@ -213,6 +213,14 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
                 "await_demand",
             )
         }
+        Cause::HideKeyMismatch => {
+            let create = "SELECT keywright.create_tag('t', hide_bits => 53); DELETE FROM keywright.tag_secret";
+            let message = "the key that hides the volume of tag \"t\" is missing";
+            (
+                refused(create, "SELECT next_biz_id('t')", cause, message)?,
+                "set_hide_key('t', that_key)",
+            )
+        }
         Cause::StatementUnsupported
         | Cause::KeyExplicit
         | Cause::StoreUnavailable

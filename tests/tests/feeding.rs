@@ -380,6 +380,40 @@ fn a_fed_tag_is_no_native_one() -> Result<()> {
     Ok(())
 }
 
+/// Whatever a rolled-back creation issued under the name is not issued again, of whatever kind the tag is then.
+#[test]
+fn what_a_rolled_back_tag_issued_is_not_issued_by_one_of_another_kind() -> Result<()> {
+    let database = SERVER.database(builder)?;
+    let (mut client, mut feeder) = (database.client()?, database.client()?);
+    let tag = format!("of_{}", database.name());
+    client.batch_execute(&format!(
+        "BEGIN; SELECT keywright.create_tag('{tag}'); SELECT next_biz_ids('{tag}', 50); ROLLBACK; \
+         SELECT keywright.create_fed_tag('{tag}')"
+    ))?;
+    ask(&mut client, &tag)?;
+    let demand = demand_of(&mut feeder, &tag)?;
+    assert!(demand.above >= 50, "{demand:?}");
+    let low = hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000));
+    expect_cause(low, Cause::HandOverRefused, "were handed over before");
+    let tag = format!("{tag}_other");
+    client.batch_execute(&format!("BEGIN; SELECT keywright.create_fed_tag('{tag}')"))?;
+    let waiting = thread::spawn(move || -> Result<(Client, i64)> {
+        let last = format!("SELECT max(id) FROM next_biz_ids('{tag}', 10) id");
+        let last = query_i64(&mut client, &last)?;
+        client.batch_execute("ROLLBACK")?;
+        client.batch_execute(&format!("SELECT keywright.create_tag('{tag}')"))?;
+        let first = query_i64(&mut client, &format!("SELECT next_biz_id('{tag}')"))?;
+        assert!(first > last, "{first} after {last}");
+        Ok((client, first))
+    });
+    let tag = format!("of_{}_other", database.name());
+    let demand = demand_of(&mut feeder, &tag)?;
+    hand_over(&mut feeder, &demand, KEY_SPACE, (7001, 8000))?;
+    let (_client, first) = waiting.join().expect("it panicked")?;
+    assert!(first > 7010, "{first}");
+    Ok(())
+}
+
 #[test]
 fn only_who_may_feeds() -> Result<()> {
     let (database, mut client, tag) = fed()?;

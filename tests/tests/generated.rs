@@ -21,7 +21,7 @@ fn functions(client: &mut Client, operator: &str) -> Result<String> {
              -- What views are made of.
              AND NOT EXISTS (SELECT FROM pg_depend v JOIN pg_rewrite r ON r.oid = v.objid WHERE v.refobjid = p.oid
                  AND v.classid = 'pg_rewrite'::regclass)
-         ORDER BY proname COLLATE \"C\", pronargs"
+         ORDER BY proname COLLATE \"C\", pronargs, oidvectortypes(proargtypes) COLLATE \"C\""
     );
     let rows = text_rows(client, &sql)?;
     assert!(rows.len() > 10, "only {} functions", rows.len());
@@ -49,6 +49,8 @@ fn arguments(call: &str) -> (String, Vec<String>) {
             None => given.push(
                 argument
                     .replace("DEFAULT NULL::bigint", "DEFAULT NULL")
+                    .replace("DEFAULT NULL::integer", "DEFAULT NULL")
+                    .replace("DEFAULT NULL::bytea", "DEFAULT NULL")
                     .replace("DEFAULT NULL::timestamptz", "DEFAULT NULL"),
             ),
         }

@@ -13,6 +13,7 @@ keywright_testkit::on_both_flavours!(
     fences_outlast_their_server,
     tables_of_one_pattern_are_told_apart,
     triggers_that_come_later_see_what_was_there_before,
+    triggers_that_come_later_get_no_keys_of_the_rows_that_fire_them,
 );
 
 fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
@@ -457,4 +458,36 @@ fn triggers_that_come_later_see_what_was_there_before(flavour: Flavour) -> Resul
     };
     let what = "the trigger sees what was there before";
     wait_until(what, WAIT_MAX, || is_seen(&mut wire))
+}
+
+/// The server would number rows with IGNORE exactly from a number that it is told (MariaDB's `SET STATEMENT insert_id`). A trigger that
+/// nobody has seen yet would take from it as many as it likes, past the fence, and others have those.
+fn triggers_that_come_later_get_no_keys_of_the_rows_that_fire_them(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE eats; USE eats;
+         CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
+         CREATE TABLE u (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);",
+    )?;
+    let store = make_store(&server, "eats_store", &[("rows", 1_000_000)])?;
+    let mut config = ProxyConfig::before(&server, &store)
+        .rule("eats.t", "segment:rows")
+        .rule("eats.u", "segment:rows");
+    // It does not look again.
+    config.more = "[limits]\nschema_refresh_s = 3600".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("eats")?;
+    wire.run("INSERT INTO t (a) VALUES (1)")?;
+    server.run(
+        "eats",
+        "CREATE TRIGGER eats BEFORE INSERT ON t FOR EACH ROW INSERT INTO u (a) VALUES (1), (2), (3), (4), (5)",
+    )?;
+    let several = "INSERT IGNORE INTO t (a) VALUES (1), (2), (3)";
+    let prepared = wire.prepare(several)??;
+    for replies in [wire.query(several)?, wire.execute(&prepared, &[])?] {
+        let rows = server.run("eats", "SELECT id FROM u")?;
+        assert!(rows.is_empty(), "{replies:?} left {rows:?}");
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The register's text, and floors between layouts.
 
-use keywright_core::{Floor, Held, Layout, Number, Preset, Register, Use, readable};
+use keywright_core::{AssignedRange, Floor, Held, Layout, Number, Preset, Register, Use, readable};
 
 const NOW_MS: i64 = 1_800_000_000_000;
 
@@ -40,6 +40,18 @@ fn what_was_written_is_read_again() {
     assert_eq!(register.held_by(16_384).count(), 1);
     register.set(Number::Worker(5), 16_384, Use::Left { floor: None });
     assert_eq!(register.held_by(16_384).count(), 0);
+    for mut register in [register, Register::default()] {
+        assert_eq!(register.assigned(), None);
+        let range = AssignedRange {
+            first: 512,
+            last: 1023,
+        };
+        register.set_assigned(range);
+        register.set_assigned(range);
+        let text = register.to_string();
+        assert_eq!(Register::parse(&text), Some(register), "{text}");
+        assert_eq!(text.matches("assigned:512-1023").count(), 1);
+    }
 }
 
 #[test]
@@ -55,6 +67,9 @@ fn what_is_none_is_refused() {
         "w5:1:left:1/2/nonsense",
         "w5:1:held:1:2:-:-",
         "é:1:lost",
+        "assigned",
+        "assigned:1",
+        "assigned:1-",
     ] {
         assert_eq!(Register::parse(text), None, "{text}");
     }

@@ -4,13 +4,16 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use keywright_core::cause::Cause;
+use keywright_core::hiding::Hiding;
 use keywright_core::step::{Step, StepPolicy};
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
+use crate::cache::permutations;
 use crate::catalog::extension::Extension;
+use crate::catalog::secrets::Hidden;
 use crate::catalog::tag_rows::{self, TagRow};
-use crate::catalog::{cached, suggest};
+use crate::catalog::{cached, secrets, suggest};
 use crate::failure::Failure;
 use crate::identity::uncommitted;
 use crate::server::backend::BackendCell;
@@ -28,6 +31,8 @@ pub struct TagEntry {
     pub at: Attached<TagSlot>,
     /// What the slot belongs to.
     pub key: &'static TagKey,
+    /// What its numbers go through.
+    pub hiding: Option<&'static Hiding>,
     /// The sequence that holds the bound; of a fed tag the largest id that was handed over.
     pub sequence: pg_sys::Oid,
     /// The sequence that holds the note; of a fed tag the key space that its ids are of.
@@ -57,6 +62,7 @@ impl TagEntry {
 struct HotTag {
     at: Attached<TagSlot>,
     key: &'static TagKey,
+    hiding: Option<&'static Hiding>,
     changes: u32,
     user: pg_sys::Oid,
 }
@@ -74,12 +80,12 @@ thread_local! {
     static KEYS: RefCell<HashMap<Tag, Vec<&'static TagKey>>> = RefCell::default();
 }
 
-/// The slot of `tag` if it is the one used last and nothing about it changed since.
+/// The slot of `tag`, and what its numbers go through, if it is the one used last and nothing about it changed since.
 #[inline]
-pub fn hot(tag: &[u8]) -> Option<Attached<TagSlot>> {
+pub fn hot(tag: &[u8]) -> Option<(Attached<TagSlot>, Option<&'static Hiding>)> {
     let hot = HOT_TAG.get()?;
     (hot.changes == changes::count() && hot.user == role::user() && hot.key.tag_bytes() == tag)
-        .then_some(hot.at)
+        .then_some((hot.at, hot.hiding))
 }
 
 /// The entry of `tag`, for the role in force.
@@ -102,6 +108,7 @@ pub fn of(text: &[u8]) -> Result<TagEntry, Failure> {
     HOT_TAG.set(Some(HotTag {
         at: entry.at,
         key: entry.key,
+        hiding: entry.hiding,
         changes,
         user,
     }));
@@ -140,9 +147,28 @@ pub fn is_known(tag: &Tag, entry: &TagEntry) -> bool {
         .is_some_and(|known| (*known.key, known.start) == (*entry.key, entry.start))
 }
 
-fn key_of(tag: &Tag, extension: &Extension, row: &TagRow) -> TagKey {
+fn key_of(tag: &Tag, extension: &Extension, row: &TagRow, hiding: Option<&Hiding>) -> TagKey {
     let life = (row.generation, row.sequence);
-    TagKey::new(process::database(), extension.oid, life, row.source, tag)
+    TagKey::new(
+        process::database(),
+        extension.oid,
+        life,
+        row.source,
+        tag,
+        hiding,
+    )
+}
+
+/// What the numbers of a row's tag go through.
+fn hiding_of(
+    tag: &Tag,
+    extension: &Extension,
+    row: &TagRow,
+) -> Result<Option<&'static Hiding>, Failure> {
+    let hiding = |(id, hidden): &(i32, Hidden)| {
+        secrets::hiding(tag.as_str(), *id, hidden, extension.owner).map(permutations::interned)
+    };
+    row.hidden.as_ref().map(hiding).transpose()
 }
 
 /// A copy of the key that lives as long as this backend: one of each that it ever uses.
@@ -163,7 +189,8 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
     if uncommitted::is_replaced() && relation::is_created_here(extension.tag_table) {
         return Err(uncommitted::failure("the extension"));
     }
-    let key = interned(tag, key_of(tag, &extension, &row));
+    let hiding = hiding_of(tag, &extension, &row)?;
+    let key = interned(tag, key_of(tag, &extension, &row, hiding));
     let at = reuse::tag_slot(key)
         .ok_or_else(guard::not_preloaded)?
         .map_err(|full| {
@@ -181,6 +208,7 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
     let entry = TagEntry {
         at,
         key,
+        hiding,
         sequence: row.sequence,
         note: row.note,
         owner: extension.owner,

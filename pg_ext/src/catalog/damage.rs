@@ -45,13 +45,24 @@ pub fn dropped_meanwhile() -> Failure {
 }
 
 /// The failure of a tag whose row is there without what says how far it came.
-pub fn bound_unknown(tag: &str) -> Failure {
+pub fn bound_unknown(tag: &str, is_hidden: bool) -> Failure {
+    let (largest, that) = if is_hidden {
+        let of_each = format!(
+            "Find the largest keywright.hidden_number('{tag}', id) of its ids that are in use"
+        );
+        (of_each, "that_number")
+    } else {
+        (
+            "Find the largest of its ids that is in use".to_owned(),
+            "that_id",
+        )
+    };
     Failure::new(
         Cause::BoundDamaged,
         format!("nothing says how far tag \"{tag}\" was used"),
     )
     .detail("Its row in keywright.tag was restored without the value of its sequence.")
     .hint(format!(
-        "Find the largest of its ids that is in use and run SELECT keywright.advance_tag('{tag}', that_id)."
+        "{largest} and run SELECT keywright.advance_tag('{tag}', {that})."
     ))
 }

@@ -5,6 +5,7 @@ use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
 use crate::catalog::extension::Extension;
+use crate::catalog::secrets::Hidden;
 use crate::catalog::{damage, sequences, suggest, tables};
 use crate::failure::Failure;
 use crate::server::query;
@@ -30,6 +31,8 @@ pub struct TagRow {
     pub start: u64,
     /// One above the last id.
     pub end_max: u64,
+    /// What its numbers go through, and the name of its secret.
+    pub hidden: Option<(i32, Hidden)>,
 }
 
 /// The definition of a tag that exists and is not dropped.
@@ -37,23 +40,40 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, step, step_min, step_max, start, max, source FROM keywright.tag \
+        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint, source FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
         |row| {
             let numbers = [3, 4, 5, 6, 7].map(|column| row.get::<i64>(column).unwrap_or(-1));
+            let (hidden, source) = (Hidden::of_row(row, [8, 9]), row.get::<String>(10));
             (
                 row.get::<i32>(1),
                 row.get::<i32>(2),
                 numbers,
-                row.get::<String>(8),
+                (hidden, source),
             )
         },
     );
-    let Some((Some(id), Some(generation), [step, step_min, step_max, start, max], source)) = row
+    let Some((
+        Some(id),
+        Some(generation),
+        [step, step_min, step_max, start, max],
+        (hidden, source),
+    )) = row
     else {
         return Ok(None);
     };
+    let (hidden, source) = (hidden?, source_of(source)?);
+    if hidden.is_some() && source == Source::Fed {
+        return Err(damage::damaged("a fed tag has hide_bits"));
+    }
+    let is_within = |hidden: &Hidden| start > 0 && max.cast_unsigned() <= hidden.bits.largest();
+    if !hidden.as_ref().is_none_or(is_within) {
+        return Err(damage::damaged(
+            "a tag has numbers that its hidden ids have no bits for",
+        ));
+    }
+    let bound_unknown = |_| damage::bound_unknown(tag.as_str(), hidden.is_some());
     let step_of = |number| Step::new(number).map_err(|error| damage::damaged(&error.to_string()));
     let unsigned = |number: i64| {
         u64::try_from(number).map_err(|_| damage::damaged("a tag's range is negative"))
@@ -61,14 +81,15 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     Ok(Some(TagRow {
         generation: u32::try_from(generation)
             .map_err(|_| damage::damaged("a tag's generation is negative"))?,
-        source: source_of(source)?,
-        sequence: sequences::of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
-        note: sequences::note_of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
+        source,
+        sequence: sequences::of_tag(id).map_err(bound_unknown)?,
+        note: sequences::note_of_tag(id).map_err(bound_unknown)?,
         step: step_of(step)?,
         step_min: step_of(step_min)?,
         step_max: step_of(step_max)?,
         start: unsigned(start)?,
         end_max: unsigned(max)?.saturating_add(1),
+        hidden: hidden.map(|hidden| (id, hidden)),
     }))
 }
 
@@ -87,6 +108,8 @@ pub struct Known {
     pub dropped: bool,
     /// Where its ranges come from.
     pub source: Source,
+    /// What its numbers go through.
+    pub hidden: Option<Hidden>,
 }
 
 /// The row of a tag, dropped or not.
@@ -97,22 +120,24 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, dropped_at IS NOT NULL, source FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
+        "SELECT id, generation, dropped_at IS NOT NULL, hide_bits, hide_fingerprint, source FROM keywright.tag \
+         WHERE tag OPERATOR(pg_catalog.=) $1",
         &[tag.as_str().into()],
         |row| {
             let numbers = (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3));
-            (numbers, row.get::<String>(4))
+            (numbers, Hidden::of_row(row, [4, 5]), row.get::<String>(6))
         },
     );
     match row {
         None => Ok(None),
-        Some(((Some(id), Some(generation), Some(dropped)), source)) => Ok(Some(Known {
+        Some(((Some(id), Some(generation), Some(dropped)), hidden, source)) => Ok(Some(Known {
             id,
             generation,
             dropped,
             source: source_of(source)?,
+            hidden: hidden?,
         })),
-        Some(((_, _, _), _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
+        Some(((_, _, _), _, _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
     }
 }
 

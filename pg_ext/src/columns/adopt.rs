@@ -9,6 +9,7 @@ use keywright_core::tag::Tag;
 use pgrx::{PgLogLevel, pg_extern, pg_sys};
 
 use crate::catalog::extension::Extension;
+use crate::catalog::secrets::Hidden;
 use crate::catalog::{cached, sequences, tag_rows};
 use crate::columns::column::{Column, Purpose, refused};
 use crate::columns::filler::Filler;
@@ -16,11 +17,10 @@ use crate::columns::relatives::{self, Parent};
 use crate::failure::{Failure, OrRaise};
 use crate::issue::snowflake;
 use crate::manage::definition::{Definition, ID_MAX};
-use crate::manage::tags;
+use crate::manage::tags::{self, Kind};
 use crate::refill::segment;
 use crate::server::role::AsOwner;
 use crate::server::{clock, sequence, timestamp};
-use crate::shmem::key::Source;
 use crate::{arguments, guard};
 
 /// How many ids a new tag reserves at once.
@@ -91,18 +91,32 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
 
 /// Has the tag issue above `above`: a new one, one that was dropped, or one that was never used. Returns its first id.
 fn begin_above(tag: &Tag, above: i64, extension: &Extension) -> Result<i64, Failure> {
-    let definition = |start| Definition::new(Some(start), STEP, (None, None), ID_MAX);
+    let definition = |start| Definition::new(Some(start), STEP, (None, None), None, None);
     let start = match tag_rows::known(tag, extension)? {
-        Some(known) if !known.dropped => return tags::begin_at(tag, &known, above + 1),
+        Some(known) if !known.dropped => {
+            if let Some(hidden) = known.hidden.as_ref().filter(|_| above > 0) {
+                return Err(not_empty(tag, above, hidden));
+            }
+            return tags::begin_at(tag, &known, above + 1);
+        }
         Some(known) => {
             let issued = sequence::last(sequences::of_tag(known.id)?);
             issued.unwrap_or(0).max(above).saturating_add(1)
         }
         None => above + 1,
     };
-    tags::create(tag, &definition(start)?, Source::Native, false)?;
+    tags::create(tag, &definition(start)?, Kind::Native(None), false)?;
     segment::advance(tag, start.cast_unsigned() - 1)?;
     Ok(start)
+}
+
+/// The refusal of a tag whose ids may be any: those that are there are among them.
+fn not_empty(tag: &Tag, above: i64, hidden: &Hidden) -> Failure {
+    refused(&format!(
+        "ids up to {above} were used in it, and those of tag \"{tag}\", which hides its volume, are anywhere from 1 to {}",
+        hidden.bits.largest()
+    ))
+    .hint("Such a tag takes over an empty column, whose sequence was never used. Adopt a tag without hide_bits, or give the rows new ids first.")
 }
 
 /// Returns an id that was taken to compare with: every later one is greater.

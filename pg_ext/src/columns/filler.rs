@@ -94,6 +94,11 @@ fn tag_sequence(tag: &Tag) -> Result<Option<pg_sys::Oid>, Failure> {
 }
 
 fn tag_issued_up_to(tag: &Tag) -> Result<i64, Failure> {
+    let known = tag_rows::known(tag, &cached::extension()?)?;
+    if let Some(hidden) = known.and_then(|known| known.hidden) {
+        // Any id of its bits may have been among the first.
+        return Ok(hidden.bits.largest().cast_signed());
+    }
     let Some(sequence) = tag_sequence(tag)? else {
         return Err(Failure::new(
             Cause::AdoptRefused,

@@ -43,8 +43,8 @@ pub extern "C-unwind" fn keywright_next_biz_id(call: FunctionCallInfo) -> Datum 
         .raise();
     }
     // SAFETY: the argument is declared text and not null, so the datum points to a varlena that outlives the call.
-    let first = unsafe { with_text(argument.value, |text| tag::take(text, 1)) };
-    Datum::from(first.or_raise())
+    let taken = unsafe { with_text(argument.value, |text| tag::take(text, 1)) };
+    Datum::from(taken.or_raise().id(0).or_raise())
 }
 
 /// Hands the bytes of a text datum to `work`; a short or plain one is read where it lies.

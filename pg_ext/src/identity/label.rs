@@ -1,6 +1,8 @@
-//! The text of the security label of a database: its worker id and bucket, and whom they were given to.
+//! The text of the security label of a database: its worker id and bucket, whom they were given to, and what the store knows them by
+//! that assigned the worker id.
 
 use keywright_core::cause::Cause;
+use keywright_core::mark::Mark;
 
 use crate::failure::Failure;
 use crate::server::{cluster, process};
@@ -23,6 +25,43 @@ impl Bucket {
     }
 }
 
+/// The mark of a database that is to get a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextMark {
+    /// The mark.
+    pub mark: Mark,
+    /// The life of shared memory in which it was written: a copy of the disk has the mark, and never that.
+    pub life: u64,
+}
+
+impl NextMark {
+    fn parse(text: &str) -> Option<Self> {
+        let (mark, life) = text.split_once('/')?;
+        Some(Self {
+            mark: Mark::parse(mark)?,
+            life: life.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for NextMark {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}/{}", self.mark, self.life)
+    }
+}
+
+/// What ties a worker id to the store that assigned it; nothing where it was set by hand. It stands in the label, and not in a table: so it
+/// changes with the worker id, goes where that goes, and a copy made from a template has neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Assignment {
+    /// By which the store knows the worker id to be this database's.
+    pub mark: Option<Mark>,
+    /// By which the store knows what it is to get, until it has it.
+    pub next: Option<NextMark>,
+    /// The store knows the worker id by another mark: another database has it, too.
+    pub is_suspended: bool,
+}
+
 /// The text of the security label of a database: its numbers, and whom they were given to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct IdentityLabel {
@@ -30,6 +69,8 @@ pub struct IdentityLabel {
     pub worker: Option<u32>,
     /// The bucket of readable ids, if it has one.
     pub bucket: Option<Bucket>,
+    /// Where the worker id comes from.
+    pub assignment: Assignment,
     /// System identifier of the server.
     pub system: u64,
     /// Object id of the database.
@@ -38,10 +79,11 @@ pub struct IdentityLabel {
 
 impl IdentityLabel {
     /// The label that gives both to this database.
-    pub fn here(worker: Option<u32>, bucket: Option<Bucket>) -> Self {
+    pub fn here(worker: Option<u32>, bucket: Option<Bucket>, assignment: Assignment) -> Self {
         Self {
             worker,
             bucket,
+            assignment,
             system: cluster::system_identifier(),
             database: process::database().to_u32(),
         }
@@ -49,7 +91,12 @@ impl IdentityLabel {
 
     /// Whether it was given to this database of this server.
     pub fn is_of_here(&self) -> bool {
-        *self == Self::here(self.worker, self.bucket)
+        *self == Self::here(self.worker, self.bucket, self.assignment)
+    }
+
+    /// Whether ids can be issued by it: a mark alone is none.
+    pub fn has_number(&self) -> bool {
+        self.worker.is_some() || self.bucket_number().is_some()
     }
 
     /// The bucket's number.
@@ -69,11 +116,17 @@ impl IdentityLabel {
         let label = Self {
             worker: field("worker").and_then(|worker| worker.parse().ok()),
             bucket: field("bucket").and_then(Bucket::parse),
+            assignment: Assignment {
+                mark: field("mark").and_then(Mark::parse),
+                next: field("next").and_then(NextMark::parse),
+                is_suspended: field("suspended").is_some(),
+            },
             system: field("system")?.parse().ok()?,
             database: field("database")?.parse().ok()?,
         };
-        let has_number = label.worker.is_some() || label.bucket_number().is_some();
-        (has_number && label.to_string() == text).then_some(label)
+        let has_mark = label.assignment.mark.is_some() || label.assignment.next.is_some();
+        let says_something = label.has_number() || has_mark;
+        (says_something && label.to_string() == text).then_some(label)
     }
 }
 
@@ -86,6 +139,15 @@ impl std::fmt::Display for IdentityLabel {
             None => {}
             Some(Bucket::OfWorker) => write!(out, "bucket=worker ")?,
             Some(Bucket::Chosen(bucket)) => write!(out, "bucket={bucket} ")?,
+        }
+        if let Some(mark) = self.assignment.mark {
+            write!(out, "mark={mark} ")?;
+        }
+        if let Some(mark) = self.assignment.next {
+            write!(out, "next={mark} ")?;
+        }
+        if self.assignment.is_suspended {
+            write!(out, "suspended=yes ")?;
         }
         write!(out, "system={} database={}", self.system, self.database)
     }

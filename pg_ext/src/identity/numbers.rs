@@ -76,7 +76,7 @@ pub fn bucket() -> Result<u8, Failure> {
 
 fn require_here(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
     if label.is_of_here() {
-        return Ok(());
+        return require_alone(label, number);
     }
     let function = match number {
         Number::Worker(_) => "set_worker_id",
@@ -99,6 +99,22 @@ fn require_here(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
     .hint(format!(
         "If the original lives on, choose another number; then run SELECT keywright.{function}(n)."
     )))
+}
+
+/// Fails where the store that assigned the worker id has found another database with it.
+fn require_alone(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
+    if !label.assignment.is_suspended {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::Suspended,
+        format!(
+            "{} is not only this database's: another one with the same mark has asked the store since",
+            name_of(number)
+        ),
+    )
+    .detail("One of them is a copy of the other, or this one was brought back from an old backup.")
+    .hint("Run keywright worker assign --new: this database gets a worker id of its own."))
 }
 
 /// The label of this database.

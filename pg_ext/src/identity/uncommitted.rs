@@ -25,7 +25,8 @@ pub fn has_past() -> Result<bool, Failure> {
     if let Some((_, has_past)) = known {
         return Ok(has_past);
     }
-    let is_labelled = numbers::label()?.is_some_and(|label| label.is_of_here());
+    let is_labelled =
+        numbers::label()?.is_some_and(|label| label.has_number() && label.is_of_here());
     let has_past = is_labelled || register::read()?.held_by(ours).next().is_some();
     PAST.set(Some((transaction::number(), has_past)));
     Ok(has_past)

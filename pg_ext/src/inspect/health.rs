@@ -9,7 +9,7 @@ use keywright_core::layout::TimeLeft;
 use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
 use pgrx::iter::TableIterator;
 use pgrx::spi::Spi;
-use pgrx::{name, pg_extern};
+use pgrx::{name, pg_extern, pg_sys};
 
 use crate::cache::time_entry;
 use crate::catalog::{cached, damage, node};
@@ -74,7 +74,7 @@ struct Finding {
 /// One line of the view: its name, and the function that it tells of.
 type Check = (&'static str, fn() -> Result<Finding, Failure>);
 
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 14] = [
     ("preloaded", preloaded),
     ("fsync", fsync),
     ("replication", replication),
@@ -83,6 +83,7 @@ const CHECKS: [Check; 13] = [
     ("readable bucket", bucket),
     ("tags", tags),
     ("feeding", feeding),
+    ("hide keys", hide_keys),
     ("layout", layout_time),
     ("lead over the clock", || Ok(lead(TimeKind::Snowflake))),
     ("lead of readable ids", || Ok(lead(TimeKind::Readable))),
@@ -241,7 +242,8 @@ fn worker() -> Result<Finding, Failure> {
             ),
             Err(failure) => failure.message().to_owned(),
         },
-        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere.".into(),
+        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere; where a store assigns \
+               them, keywright worker assign.".into(),
     })
 }
 
@@ -274,24 +276,17 @@ fn tags() -> Result<Finding, Failure> {
                pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text OPERATOR(pg_catalog.||) '_note') note \
                WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'native' AND (bound IS NULL OR note IS NULL \
                OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
-    let found = query::one_row_as(extension.owner, query, &[TAGS_NAMED_MAX.into()], |row| {
-        (row.get::<i64>(1), row.get::<String>(2))
-    });
-    let (count, names) = found.unwrap_or((None, None));
-    let count = count.unwrap_or(0);
+    let named = tags_named(extension.owner, query);
     Ok(Finding {
-        severity: Severity::Error.unless(count == 0),
-        detail: if count == 0 {
-            "of each tag its bound is there".to_owned()
-        } else {
-            let (names, more) = (
-                names.unwrap_or_default(),
-                if count > TAGS_NAMED_MAX { ", …" } else { "" },
-            );
-            format!("nothing says how far {count} tags were used: {names}{more}")
+        severity: Severity::Error.unless(named.is_none()),
+        detail: match named {
+            None => "of each tag its bound is there".to_owned(),
+            Some((count, names)) => {
+                format!("nothing says how far {count} tags were used: {names}")
+            }
         },
         hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
-               SELECT keywright.advance_tag(tag, that_id).".into(),
+               SELECT keywright.advance_tag(tag, that_id); with hide_bits it is the largest keywright.hidden_number(tag, id).".into(),
     })
 }
 
@@ -318,6 +313,39 @@ fn feeding() -> Result<Finding, Failure> {
         },
         hint: "Start keywright with a [[feed]] section for this server: when what was handed over is used up, ids end.".into(),
     })
+}
+
+fn hide_keys() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
+                 FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
+         FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag t \
+               WHERE dropped_at IS NULL AND hide_bits IS NOT NULL \
+               AND NOT EXISTS (SELECT FROM keywright.tag_secret s WHERE s.tag_id OPERATOR(pg_catalog.=) t.id)) t";
+    let named = tags_named(extension.owner, query);
+    Ok(Finding {
+        severity: Severity::Error.unless(named.is_none()),
+        detail: match named {
+            None => "of each tag that hides its volume the key is there".to_owned(),
+            Some((count, names)) => {
+                format!("the key that hides their volume is missing for {count} tags: {names}")
+            }
+        },
+        hint: "A dump left them out. Where the tags were made, SELECT keywright.hide_key(tag) shows them; run \
+               SELECT keywright.set_hide_key(tag, that_key) here."
+            .into(),
+    })
+}
+
+/// How many tags a query found, and the names of the first of them; `None` if there is none.
+fn tags_named(owner: pg_sys::Oid, query: &str) -> Option<(i64, String)> {
+    let found = query::one_row_as(owner, query, &[TAGS_NAMED_MAX.into()], |row| {
+        (row.get::<i64>(1), row.get::<String>(2))
+    });
+    let (count, names) = found?;
+    let count = count.filter(|count| *count > 0)?;
+    let more = if count > TAGS_NAMED_MAX { ", …" } else { "" };
+    Some((count, format!("{}{more}", names.unwrap_or_default())))
 }
 
 fn layout_time() -> Result<Finding, Failure> {

@@ -53,8 +53,8 @@ fn keywright_next_biz_ids(text: Option<&[u8]>, n: Option<i32>) -> SetOfIterator<
             .hint("Name one, as in next_biz_ids('orders', 10).")
         })
         .or_raise();
-    let first = tag::take(text, n).or_raise();
-    SetOfIterator::new((first..first + n).map(u64::cast_signed))
+    let taken = tag::take(text, n).or_raise();
+    SetOfIterator::new((0..n).map(move |offset| taken.id(offset).or_raise()))
 }
 
 #[pg_extern(sql = false)]

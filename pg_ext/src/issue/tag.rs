@@ -3,7 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use keywright_core::hiding::Hiding;
+
 use crate::cache::{self, tag_entry};
+use crate::catalog::damage;
 use crate::durable::turn::Urgency;
 use crate::failure::Failure;
 use crate::refill::{fed, segment};
@@ -11,29 +14,55 @@ use crate::server::process;
 use crate::shmem::key::Source;
 use crate::{guard, settings};
 
-/// Takes `n` consecutive ids of the tag named `text` and returns the first.
+/// Numbers that were taken: `first` and the following.
+#[derive(Clone, Copy)]
+pub struct Taken {
+    first: u64,
+    hiding: Option<&'static Hiding>,
+}
+
+impl Taken {
+    /// The id of the number `offset` after the first.
+    ///
+    /// # Errors
+    /// The tag hides its volume, and the number has no id of its bits.
+    #[inline(always)]
+    pub fn id(&self, offset: u64) -> Result<i64, Failure> {
+        let number = self.first + offset;
+        match self.hiding {
+            None => Ok(number.cast_signed()),
+            Some(hiding) => match hiding.hide(number) {
+                Some(id) => Ok(id.cast_signed()),
+                None => Err(damage::damaged(
+                    "a number came that its hidden ids have no bits for",
+                )),
+            },
+        }
+    }
+}
+
+/// Takes `n` consecutive numbers of the tag named `text`.
 ///
 /// # Errors
 /// Any of the causes a tag can fail with; no id is lost to the caller's later rollback, only left out.
 #[inline(always)]
-pub fn take(text: &[u8], n: u64) -> Result<u64, Failure> {
-    if let Some(at) = tag_entry::hot(text)
+pub fn take(text: &[u8], n: u64) -> Result<Taken, Failure> {
+    if let Some((at, hiding)) = tag_entry::hot(text)
         && !process::is_read_only()
         && let Ok(first) = at.slot.word.take(n)
         // Taken from a word that was passed on meanwhile, they are another's; left out.
         && at.is_current()
     {
-        if first + n <= at.slot.refill_at.load(Ordering::Relaxed) {
-            return Ok(first);
+        if first + n > at.slot.refill_at.load(Ordering::Relaxed) {
+            refill_early(text)?;
         }
-        refill_early(text)?;
-        return Ok(first);
+        return Ok(Taken { first, hiding });
     }
     take_slowly(text, n)
 }
 
 #[cold]
-fn take_slowly(text: &[u8], n: u64) -> Result<u64, Failure> {
+fn take_slowly(text: &[u8], n: u64) -> Result<Taken, Failure> {
     guard::require_preload()?;
     guard::require_writable("next_biz_id")?;
     let mut entry = tag_entry::of(text)?;
@@ -46,7 +75,8 @@ fn take_slowly(text: &[u8], n: u64) -> Result<u64, Failure> {
             continue;
         }
         if let Ok(first) = taken {
-            return Ok(first);
+            let hiding = entry.hiding;
+            return Ok(Taken { first, hiding });
         }
         match entry.key.source() {
             Source::Native => segment::refill(&entry, n, Urgency::Needed { deadline })?,

@@ -12,7 +12,7 @@ use crate::catalog::cached;
 use crate::failure::{Failure, OrRaise};
 use crate::guard;
 use crate::identity::claims::{self, Vouched};
-use crate::identity::label::{Bucket, IdentityLabel};
+use crate::identity::label::{Assignment, Bucket, IdentityLabel};
 use crate::identity::overlap::{self, Comes};
 use crate::identity::{bounds, numbers, register, uncommitted};
 use crate::server::security_label::{self, Labelled};
@@ -69,7 +69,8 @@ fn set_readable_bucket(bucket: Option<i32>, vouched: &Vouched) -> Result<(), Fai
         move_to(&mut register, number, used, vouched)?;
     }
     let worker = label.and_then(|label| label.worker);
-    let new_label = IdentityLabel::here(worker, Some(Bucket::Chosen(bucket)));
+    let assignment = label.map_or_else(Assignment::default, |label| label.assignment);
+    let new_label = IdentityLabel::here(worker, Some(Bucket::Chosen(bucket)), assignment);
     if label != Some(new_label) {
         security_label::set(Labelled::Database, &new_label.to_string());
     }

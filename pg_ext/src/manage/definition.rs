@@ -1,6 +1,7 @@
 //! A tag's numbers: where its ids begin and end, and how many are reserved at once.
 
 use keywright_core::cause::Cause;
+use keywright_core::hiding::HideBits;
 use keywright_core::step::Step;
 
 use crate::failure::Failure;
@@ -30,9 +31,12 @@ impl Definition {
         start: Option<i64>,
         step: i64,
         (step_min, step_max): (Option<i64>, Option<i64>),
-        max: i64,
+        max: Option<i64>,
+        bits: Option<HideBits>,
     ) -> Result<Self, Failure> {
         let mut problems = Vec::new();
+        let (first, last) = range(bits);
+        let max = max.unwrap_or(last);
         let mut step_of = |name: &str, number: i64| match Step::new(number) {
             Ok(step) => Some(step),
             Err(error) => {
@@ -59,13 +63,15 @@ impl Definition {
                 most.get()
             ));
         }
-        if !(0..=ID_MAX).contains(&max) {
-            problems.push(format!("max {max} is not between 0 and {ID_MAX}"));
+        if !(first..=last).contains(&max) {
+            problems.push(format!("max {max} is not between {first} and {last}"));
         }
         if let Some(start) = start
-            && !(0..=max).contains(&start)
+            && !(first..=max).contains(&start)
         {
-            problems.push(format!("start {start} is not between 0 and max {max}"));
+            problems.push(format!(
+                "start {start} is not between {first} and max {max}"
+            ));
         }
         match checked {
             (Some(step), Some(step_min), Some(step_max)) if problems.is_empty() => Ok(Self {
@@ -81,11 +87,17 @@ impl Definition {
             )
             .detail(problems.join("; "))
             .hint(format!(
-                "Steps go from 1 to {}, ids from 0 to {ID_MAX}.",
+                "Steps go from 1 to {}, ids from {first} to {last}.",
                 Step::MAX
             ))),
         }
     }
+}
+
+/// The smallest and the largest number that a tag may have, with ids of that many hidden bits.
+fn range(bits: Option<HideBits>) -> (i64, i64) {
+    let last = bits.map_or(i64::MAX, |bits| bits.largest().cast_signed());
+    (i64::from(bits.is_some()), last.min(ID_MAX))
 }
 
 /// A step as the tables keep it.

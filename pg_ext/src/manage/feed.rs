@@ -13,7 +13,7 @@ use pgrx::{Array, name, pg_extern, pg_sys};
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::manage::definition::{Definition, ID_MAX};
-use crate::manage::tags;
+use crate::manage::tags::{self, Kind};
 use crate::refill::fed;
 use crate::server::{clock, text};
 use crate::shmem::area::Feeding;
@@ -41,13 +41,8 @@ fn keywright_create_fed_tag(
         guard::may_manage("create_fed_tag")?;
         let tag = arguments::tag_of(tag)?;
         let step = arguments::required(step, "step")?;
-        let definition = Definition::new(None, step, (step_min, step_max), ID_MAX)?;
-        tags::create(
-            &tag,
-            &definition,
-            Source::Fed,
-            forget_issued.unwrap_or(false),
-        )
+        let definition = Definition::new(None, step, (step_min, step_max), None, None)?;
+        tags::create(&tag, &definition, Kind::Fed, forget_issued.unwrap_or(false))
     };
     make().or_raise();
 }
@@ -178,6 +173,7 @@ fn keywright_feed_tag(
             ),
             Source::Fed,
             &arguments::tag_of(tag)?,
+            None,
         );
         take(&HandOver {
             incarnation: hex(incarnation, "the incarnation")?,

@@ -11,6 +11,7 @@ use pgrx::pg_extern;
 
 use crate::cache;
 use crate::catalog::extension::Extension;
+use crate::catalog::secrets::{self, Hidden};
 use crate::catalog::statements::run;
 use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences, suggest};
@@ -18,12 +19,37 @@ use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
 use crate::manage::definition::{Definition, number};
-use crate::manage::restored;
+use crate::manage::{hide, restored};
 use crate::refill::segment;
 use crate::server::{changes, clock, sequence};
 use crate::shmem::area;
 use crate::shmem::key::Source;
 use crate::{arguments, guard, settings};
+
+/// What kind of tag is made.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// This database reserves its ids, which may hide how many there are.
+    Native(Option<hide::HideRequest>),
+    /// Its ids come from a store.
+    Fed,
+}
+
+impl Kind {
+    fn source(self) -> Source {
+        match self {
+            Self::Native(_) => Source::Native,
+            Self::Fed => Source::Fed,
+        }
+    }
+
+    fn hide(self) -> Option<hide::HideRequest> {
+        match self {
+            Self::Native(request) => request,
+            Self::Fed => None,
+        }
+    }
+}
 
 /// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's.
 fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
@@ -40,7 +66,7 @@ fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<
 pub fn create(
     tag: &Tag,
     definition: &Definition,
-    source: Source,
+    kind: Kind,
     forget_issued: bool,
 ) -> Result<(), Failure> {
     let extension = cached::extension()?;
@@ -49,17 +75,32 @@ pub fn create(
         Some(Known { dropped: false, .. }) => {
             return Err(exists(tag));
         }
-        Some(old) if forget_issued => {
-            drop_sequences(old.id)?;
-            insert_row(tag, definition, source, Some(&old), &extension)?;
-        }
-        Some(old) if old.source != source => return Err(had_another_source(tag, old.source)),
-        Some(old) => {
+        Some(old) if !forget_issued => {
+            if old.source != kind.source() {
+                return Err(had_another_source(tag, old.source));
+            }
+            hide::refuse_change(tag, &old, kind.hide(), &extension)?;
             revive(tag, definition, &old)?;
             skip_to_start = definition.start.filter(|start| *start > 0);
         }
-        None => {
-            insert_row(tag, definition, source, None, &extension)?;
+        old => {
+            if let Some(old) = &old {
+                drop_sequences(old.id)?;
+                secrets::forget(old.id)?;
+            }
+            let chosen = kind.hide().map(hide::HideRequest::chosen);
+            let generation = old
+                .as_ref()
+                .map_or(1, |old| old.generation.saturating_add(1));
+            let generation =
+                hide::generation(tag, generation, chosen.as_ref(), &extension, forget_issued)?;
+            insert_row(
+                tag,
+                (definition, kind.source()),
+                (old.as_ref(), generation),
+                chosen.as_ref(),
+                &extension,
+            )?;
         }
     }
     changes::announce(extension.tag_table);
@@ -76,12 +117,11 @@ pub fn create(
 /// Makes the row; its sequences come with it (see [`restored`](crate::manage::restored)).
 fn insert_row(
     tag: &Tag,
-    definition: &Definition,
-    source: Source,
-    old: Option<&Known>,
+    (definition, source): (&Definition, Source),
+    (old, generation): (Option<&Known>, i32),
+    chosen: Option<&hide::Chosen>,
     extension: &Extension,
 ) -> Result<(), Failure> {
-    let generation = old.map_or(1, |old| old.generation.saturating_add(1));
     if let Some(old) = old {
         change_row(
             tag,
@@ -90,10 +130,12 @@ fn insert_row(
         )?;
     }
     let id = restored::free_id(extension)?;
+    let hidden = chosen.map(|chosen| Hidden::of(&chosen.hiding));
     // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
     let inserted = run(
-        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max, id, source) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (tag) DO NOTHING",
+        "INSERT INTO keywright.tag \
+         (tag, generation, step, step_min, step_max, start, max, id, source, hide_bits, hide_fingerprint) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (tag) DO NOTHING",
         &[
             tag.as_str().into(),
             generation.into(),
@@ -104,6 +146,11 @@ fn insert_row(
             definition.max.into(),
             id.into(),
             source.name().into(),
+            hidden
+                .as_ref()
+                .map(|hidden| i32::from(hidden.bits.get()))
+                .into(),
+            hidden.map(|hidden| hidden.fingerprint).into(),
         ],
     )?;
     if inserted != 1 {
@@ -113,6 +160,9 @@ fn insert_row(
         Source::Native => {}
         // Its first range says of which key space it is.
         Source::Fed => return Ok(()),
+    }
+    if let Some(chosen) = chosen {
+        secrets::keep(id, &chosen.key)?;
     }
     // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
     let step = definition.step.get();
@@ -258,22 +308,22 @@ fn keywright_create_tag(
     step_max: Option<i64>,
     max: Option<i64>,
     forget_issued: Option<bool>,
+    hide_bits: Option<i32>,
+    hide_key: Option<&[u8]>,
 ) {
     let make = || {
         guard::may_manage("create_tag")?;
         let tag = arguments::tag_of(tag)?;
+        let request = hide::HideRequest::of(hide_bits, hide_key)?;
         let definition = Definition::new(
             start,
             arguments::required(step, "step")?,
             (step_min, step_max),
-            arguments::required(max, "max")?,
+            max,
+            request.as_ref().map(hide::HideRequest::bits),
         )?;
-        create(
-            &tag,
-            &definition,
-            Source::Native,
-            forget_issued.unwrap_or(false),
-        )
+        let kind = Kind::Native(request);
+        create(&tag, &definition, kind, forget_issued.unwrap_or(false))
     };
     make().or_raise();
 }
@@ -304,7 +354,8 @@ fn keywright_alter_tag(
                 Some(step_min.unwrap_or_else(|| number(row.step_min))),
                 Some(step_max.unwrap_or_else(|| number(row.step_max))),
             ),
-            max.unwrap_or(max_now),
+            Some(max.unwrap_or(max_now)),
+            old.hidden.as_ref().map(|hidden| hidden.bits),
         )?;
         let reserved = sequence::last(row.sequence).unwrap_or(0);
         if definition.max < reserved {

@@ -2,17 +2,18 @@
 //! two databases cannot be given the same one.
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::WorkerId;
+use keywright_core::layout::{Layout, WorkerId};
 use keywright_core::register::{Number, Use};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_extern;
 
 use crate::cache;
+use crate::catalog::extension::Extension;
 use crate::catalog::{cached, node};
 use crate::failure::{Failure, OrRaise};
 use crate::guard;
 use crate::identity::claims::{self, Vouched};
-use crate::identity::label::IdentityLabel;
+use crate::identity::label::{Assignment, IdentityLabel};
 use crate::identity::{bounds, numbers, register, uncommitted};
 use crate::manage::bucket;
 use crate::server::security_label::{self, Labelled};
@@ -31,13 +32,49 @@ fn keywright_set_worker_id(
 ) {
     let set = || {
         let (is_unused, is_forced) = (unused.unwrap_or(false), force.unwrap_or(false));
-        set_worker_id(worker_id, &Vouched::new(above, is_unused, is_forced)?)
+        guard::may_manage("set_worker_id")?;
+        let vouched = Vouched::new(above, is_unused, is_forced)?;
+        let wanted = wanted(worker_id, &vouched)?;
+        register::lock()?;
+        let label = numbers::label()?.filter(IdentityLabel::is_of_here);
+        // The number that it has it keeps, with all that a store knows it by; what a store assigned it otherwise it has left.
+        let kept = label.filter(|label| {
+            label.worker == Some(wanted.worker.get()) && !label.assignment.is_suspended
+        });
+        if kept.is_none() && !is_forced {
+            refuse_if_assigned(wanted.worker.get())?;
+        }
+        let assignment = kept.map_or_else(Assignment::default, |label| label.assignment);
+        give(&wanted, label, assignment, &vouched)
     };
     set().or_raise();
 }
 
-fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failure> {
-    guard::may_manage("set_worker_id")?;
+/// A number that a store assigns may come to another server at any time.
+fn refuse_if_assigned(worker: u32) -> Result<(), Failure> {
+    match register::read()?.assigned() {
+        Some(range) if (range.first..=range.last).contains(&worker) => Err(Failure::new(
+            Cause::WorkerIdInUse,
+            format!("worker id {worker} is one of those that a store assigns, {range}"),
+        )
+        .detail("It may give it to another database, on any server.")
+        .hint("Run keywright worker assign, or choose a number that is not among them; force => true sets it all the same.")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A worker id that fits the layout of this database.
+pub struct Wanted {
+    extension: Extension,
+    layout: Layout,
+    worker: WorkerId,
+}
+
+/// What a caller asks for, checked. It locks the row of the layout, which comes before the register.
+///
+/// # Errors
+/// It does not fit the layout; the moment above which it goes on is later than the layout's last.
+pub fn wanted(worker_id: Option<i32>, vouched: &Vouched) -> Result<Wanted, Failure> {
     let extension = cached::extension()?;
     let layout = node::layout_of(&extension)?;
     let worker_id = worker_id.ok_or_else(|| {
@@ -50,13 +87,29 @@ fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failur
         layout.runs_out_at_ms(),
         &format!("the ids of layout \"{layout}\""),
     )?;
+    Ok(Wanted {
+        extension,
+        layout,
+        worker,
+    })
+}
+
+/// Gives this database a worker id, by hand or by a store. The caller holds [`register::lock`] and has read the label since.
+///
+/// # Errors
+/// Another database has it, or may have; another session holds a gate or the sequences for too long.
+pub fn give(
+    wanted: &Wanted,
+    label: Option<IdentityLabel>,
+    assignment: Assignment,
+    vouched: &Vouched,
+) -> Result<(), Failure> {
+    let (worker, layout) = (wanted.worker, wanted.layout);
     let number = Number::Worker(worker.get());
-    register::lock()?;
     uncommitted::has_past()?;
     let mut register = register::read()?;
     let ours = process::database().to_u32();
     let claim = register::claim(&register, number, vouched.above_ms.is_some())?;
-    let label = numbers::label()?.filter(IdentityLabel::is_of_here);
     let had_it = register.held(number, ours).is_some()
         && label.is_some_and(|label| label.worker == Some(worker.get()));
     claims::give_up_others(&mut register, TimeKind::Snowflake, Some(number))?;
@@ -71,12 +124,12 @@ fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failur
         }
     }
     let bucket = bucket::follow_worker(&mut register, label, worker.get(), vouched)?;
-    let new_label = IdentityLabel::here(Some(worker.get()), bucket);
+    let new_label = IdentityLabel::here(Some(worker.get()), bucket, assignment);
     if label != Some(new_label) {
         security_label::set(Labelled::Database, &new_label.to_string());
     }
     register::write(&register);
-    changes::announce(extension.node_table);
+    changes::announce(wanted.extension.node_table);
     cache::forget();
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
+use crate::refill::tag_siblings;
 use crate::server::role::AsOwner;
 use crate::server::{clock, sequence};
 use crate::shmem::area::Feeding;
@@ -81,7 +82,9 @@ fn ask(entry: &TagEntry, ids: u64, feeding: Feeding, _held: &Held<'_>) {
     };
     fed.key_space
         .store(u64::try_from(key_space).unwrap_or(0), Ordering::Relaxed);
-    fed.floor.fetch_max(end_of(last), Ordering::Relaxed);
+    // What the tag issued before its creation was rolled back and done again counts, too.
+    let had = end_of(last).max(tag_siblings::highest(entry.key));
+    fed.floor.fetch_max(had, Ordering::Relaxed);
     let before = fed.wanted.fetch_max(ids, Ordering::Release);
     if before < ids {
         fed.told_boot_ms.store(0, Ordering::Relaxed);

@@ -17,11 +17,10 @@ use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
 use crate::identity::{promotion, writer};
+use crate::refill::tag_siblings;
 use crate::server::role::AsOwner;
 use crate::server::{clock, log, sequence, wal};
 use crate::shmem::gate::Held;
-use crate::shmem::tag_slot::TagSlot;
-use crate::shmem::{directory, reuse};
 use crate::{arguments, guard, settings};
 
 /// Reserves the next segment unless somebody else just did, or is doing so and it is early.
@@ -107,6 +106,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         refuse_if_lower(entry, bound)?;
         let writer = writer::current();
         let gap = if first {
+            tag_siblings::refuse_if_hidden_otherwise(entry.key)?;
             gap_of(entry, (bound, note), &writer)?
         } else {
             0
@@ -149,7 +149,11 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> 
         ),
     )
     .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
-    .hint("Run SELECT keywright.advance_tag(tag, above) with the largest id in use."))
+    .hint(if entry.hiding.is_some() {
+        "Run SELECT keywright.advance_tag(tag, above) with the largest keywright.hidden_number(tag, id) of ids in use."
+    } else {
+        "Run SELECT keywright.advance_tag(tag, above) with the largest id in use."
+    }))
 }
 
 /// The first id above a bound.
@@ -184,7 +188,12 @@ fn gap_of(
         (_, Some(note)) => promotion::tag_gap(&note, writer)?,
         (Some(_), None) => entry.step.get(),
         // The row came back from a dump without them: a tag that was made here has a note.
-        (None, None) => return Err(damage::bound_unknown(&entry.key.tag())),
+        (None, None) => {
+            return Err(damage::bound_unknown(
+                &entry.key.tag(),
+                entry.hiding.is_some(),
+            ));
+        }
     };
     log::tell(&format!(
         "tag \"{}\" was last reserved by another server or timeline; leaving out {gap} ids",
@@ -204,21 +213,6 @@ fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
     }
 }
 
-/// The first id above all that the tag issued before its creation was rolled back and done again.
-fn above_siblings(entry: &TagEntry) -> u64 {
-    directory::slots::<TagSlot>()
-        .into_iter()
-        .filter(|(tag, key)| {
-            key.shares_ids_with(entry.key)
-                && !tag.is_same(&entry.at)
-                // A committed DROP EXTENSION forgets.
-                && !reuse::is_dropped(tag.slot)
-        })
-        .map(|(tag, _)| tag.slot.word.hi())
-        .max()
-        .unwrap_or(0)
-}
-
 fn plan(
     entry: &TagEntry,
     bound: Option<i64>,
@@ -231,7 +225,7 @@ fn plan(
         start: entry.start.max(if slot.taken_over.load(Ordering::Relaxed) {
             0
         } else {
-            above_siblings(entry)
+            tag_siblings::highest(entry.key)
         }),
         end_max: entry.end_max,
         word_hi: slot.word.hi(),
@@ -262,7 +256,14 @@ fn plan(
                 "{} ids are left and {need} were asked for.",
                 slot.word.remaining()
             ))
-            .hint(if entry.end_max < i64::MAX.unsigned_abs() {
+            .hint(if let Some(hiding) = entry.hiding
+                && entry.end_max > hiding.bits().largest()
+            {
+                format!(
+                    "Use another tag: this one ends where {} bits do.",
+                    hiding.bits().get()
+                )
+            } else if entry.end_max < i64::MAX.unsigned_abs() {
                 format!(
                     "Raise its end with SELECT keywright.alter_tag('{}', max => n), or use another tag.",
                     entry.key.tag()

@@ -9,6 +9,12 @@ pub fn wall_ms() -> i64 {
     time.tv_sec * 1_000 + time.tv_nsec / 1_000_000
 }
 
+/// Unix time in nanoseconds, as the wall clock has it.
+pub fn wall_ns() -> u64 {
+    let time = read(libc::CLOCK_REALTIME);
+    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or(0)
+}
+
 /// Wall clock and time since boot, in milliseconds. Boot time goes on while the machine sleeps.
 pub fn readings() -> Readings {
     let boot = read(libc::CLOCK_BOOTTIME);

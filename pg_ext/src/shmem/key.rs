@@ -2,6 +2,7 @@
 //! created in a transaction that rolled back takes its word along. Words whose ids could meet know each other, so that
 //! whichever is taken over starts above all of them.
 
+use keywright_core::hiding::Hiding;
 use keywright_core::layout::{Layout, WorkerId};
 use keywright_core::register::Number;
 use keywright_core::tag::Tag;
@@ -44,18 +45,22 @@ pub struct TagKey {
     sequence: u32,
     /// 0: native.
     fed: u32,
+    /// The fingerprint of the permutation that its numbers go through; zeros: none.
+    hiding: [u8; 8],
     tag_bytes: u32,
     tag: [u8; Tag::BYTES_MAX],
 }
 
 impl TagKey {
-    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence` or fed from a store.
+    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence` or fed from a store, with the
+    /// permutation `hiding`.
     pub fn new(
         database: pg_sys::Oid,
         extension: pg_sys::Oid,
         (generation, sequence): (u32, pg_sys::Oid),
         source: Source,
         tag: &Tag,
+        hiding: Option<&Hiding>,
     ) -> Self {
         let mut bytes = [0; Tag::BYTES_MAX];
         for (slot, byte) in bytes.iter_mut().zip(tag.as_bytes()) {
@@ -70,6 +75,7 @@ impl TagKey {
                 Source::Native => 0,
                 Source::Fed => 1,
             },
+            hiding: hiding.map_or([0; 8], |hiding| hiding.fingerprint().bytes()),
             tag_bytes: u32::try_from(tag.as_bytes().len()).unwrap_or(0),
             tag: bytes,
         }
@@ -125,11 +131,18 @@ impl TagKey {
         pg_sys::Oid::from(self.sequence)
     }
 
+    /// Whether the numbers of both become ids in the same way.
+    pub fn hides_like(&self, other: &Self) -> bool {
+        self.hiding == other.hiding
+    }
+
     /// Whether both stand for one life of one tag: its creation, or that of the extension, was rolled back and done again.
     pub fn shares_ids_with(&self, other: &Self) -> bool {
         Self {
             extension: other.extension,
             sequence: other.sequence,
+            hiding: other.hiding,
+            fed: other.fed,
             ..*self
         } == *other
     }

@@ -5,7 +5,7 @@ use clap::Args;
 use keywright_core::{Cause, Step, Tag};
 use keywright_proxy::config::Configured;
 use keywright_proxy::schema::{self, Highest, Unknown};
-use keywright_store::{Above, Failure, Keys, TagListing, TagOptions};
+use keywright_store::{Above, Failure, Keys, TagListing, TagOptions, WorkerIdsRecorded};
 
 use super::{File, runtime};
 
@@ -39,16 +39,20 @@ pub(crate) struct Init {
     /// given.
     #[arg(long)]
     accept_moved_file: bool,
+    /// Have leased_worker_ids and assigned_worker_ids of this configuration in force in place of those that the store has recorded. You vouch
+    /// that numbers which can be assigned from now on were never set by hand.
+    #[arg(long)]
+    change_worker_ids: bool,
 }
 
 impl Init {
     pub(crate) fn run(&self) -> Result<()> {
-        run(&self.file, self.accept_moved_file)
+        run(&self.file, self.accept_moved_file, self.change_worker_ids)
     }
 }
 
 /// Creates what is missing, and raises what is too low.
-fn run(file: &File, accept_moved_file: bool) -> Result<()> {
+fn run(file: &File, accept_moved_file: bool, change_worker_ids: bool) -> Result<()> {
     let (config, keys) = file.open()?;
     runtime()?.block_on(async {
         let failed = |failure: Failure| anyhow::anyhow!("{failure}");
@@ -63,6 +67,14 @@ fn run(file: &File, accept_moved_file: bool) -> Result<()> {
         }
         for made in keys.init().await.map_err(failed)? {
             println!("created {made}");
+        }
+        match keys
+            .record_worker_ids(change_worker_ids)
+            .await
+            .map_err(failed)?
+        {
+            WorkerIdsRecorded::AsBefore => {}
+            WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
         let tags = config.tags();
         let missing = keys.missing(&tags).await.map_err(failed)?;

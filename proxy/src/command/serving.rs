@@ -28,6 +28,9 @@ pub(crate) fn run(file: &File) -> Result<()> {
     // Before there are threads: variables are taken out of the environment.
     let inherited = InheritedSockets::from_env()?;
     let (config, keys) = file.open()?;
+    if config.listeners.is_empty() && config.ports.is_empty() {
+        bail!("in {}: there is no [[listener]]", file.config.display());
+    }
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         config = %file.config.display(),

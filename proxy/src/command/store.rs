@@ -64,6 +64,11 @@ impl Restored {
         println!(
             "the gaps are estimates, from the fastest that each tag was used: where you know the highest id, keywright advance above it, too"
         );
+        if config.store.worker_ids().assigned.is_some() {
+            println!(
+                "no new worker id is assigned before keywright worker advance --above N, the largest that any database has"
+            );
+        }
         println!(
             "tags that were made after the backup are gone: advance them when init has made them again"
         );

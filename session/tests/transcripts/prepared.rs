@@ -40,6 +40,36 @@ fn long_data_is_executed_where_it_went() {
     assert!(has(&sent, "last_insert_id=101"));
 }
 
+/// As libmariadb does.
+#[test]
+fn long_data_that_is_said_to_be_null_is_the_value() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    stmt_prepare(&mut r, "INSERT INTO t (id, b) VALUES (?,?)", "1");
+    r.answer(&prepared(7, 2));
+    r.output();
+    let ahead = |r: &mut Rig, index: u8| {
+        let long_data = [&[0x18, 7, 0, 0, 0, index, 0], b"BLOB".as_slice()].concat();
+        assert!(has(&r.say(&long_data), "BLOB"));
+    };
+    let types = [1, 8, 0, 252, 0];
+    let exec = |nulls: u8, values: &[u8]| execute(7, &[&[nulls], &types[..], values].concat());
+    // Behind a header: the command, the statement, flags and a count.
+    const NULLS_AT: usize = 4 + 10;
+    ahead(&mut r, 1);
+    let sent = r.say(&exec(3, &[]));
+    assert_eq!(
+        sent.get(NULLS_AT),
+        Some(&0),
+        "a key, and the value: {sent:?}"
+    );
+    r.answer(&ok(1, 100));
+    r.output();
+    // Nobody knows what was sent as the key.
+    ahead(&mut r, 0);
+    r.say(&exec(1, &[1, b'x']));
+    assert!(has(&r.output(), "cannot fill in a key exactly"));
+}
+
 #[test]
 fn texts_of_one_statement_do_not_pile_up_on_the_server() {
     const ROWS: u16 = 12;

@@ -55,6 +55,10 @@ impl Keys {
             .map(finding(Severity::Error))
             .collect();
         findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
+        if findings.iter().all(|its| its.severity == Severity::Warning) {
+            let other = self.other_worker_ids().await.unwrap_or_else(Some);
+            findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));
+        }
         // Without their table it would be said once more.
         if !seen.lacks_tags {
             findings.extend(self.check_tags(tags).await);

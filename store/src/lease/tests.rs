@@ -3,6 +3,7 @@ use keywright_core::{Layout, Preset};
 use super::{
     Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim, standing,
 };
+use crate::worker_ids::{IdRange, Leasable};
 
 const NOW_MS: i64 = 1_795_219_200_000;
 
@@ -30,6 +31,7 @@ fn claimant(wanted: Option<u32>, layout: Layout) -> Claimant {
         owner: "me".to_owned(),
         wanted,
         worker_id_max: 2,
+        leasable: Leasable::ANY,
         layout,
         server: "a".to_owned(),
         floor_state: 0,
@@ -59,6 +61,27 @@ fn one_s_own_then_a_free_then_a_new_worker_id() {
     assert_eq!(chosen(&[row(0, Some("you")), expired]), Ok(1));
     let all = [row(0, Some("x")), row(1, Some("y")), row(2, Some("z"))];
     assert_eq!(chosen(&all), Err(NoLease::NoneFree { worker_id_max: 2 }));
+}
+
+#[test]
+fn only_what_may_be_leased_is_chosen() {
+    let within = |first, last| Claimant {
+        leasable: Leasable {
+            within: IdRange { first, last },
+            without: None,
+        },
+        ..twitter(None)
+    };
+    let chosen = |rows: &[LeaseRow], claimant: &Claimant| {
+        plan_claim(rows, claimant, &LIMITS, &Era::default()).map(|claim| claim.worker_id)
+    };
+    assert_eq!(chosen(&[], &within(1, 2)), Ok(1));
+    assert_eq!(chosen(&[row(0, None)], &within(1, 2)), Ok(1));
+    assert_eq!(chosen(&[row(1, Some("you"))], &within(1, 2)), Ok(2));
+    // One that it had before the range was said goes, too.
+    assert_eq!(chosen(&[row(0, Some("me"))], &within(1, 2)), Ok(1));
+    let none = chosen(&[row(1, Some("you"))], &within(1, 1));
+    assert_eq!(none, Err(NoLease::NoneFree { worker_id_max: 2 }));
 }
 
 #[test]

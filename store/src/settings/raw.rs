@@ -91,6 +91,12 @@ pub struct RawSnowflakeSettings {
     pub worker_id_env: Option<String>,
     /// The same: the number that the host's name ends with, behind a dash, as in `shop-3`.
     pub worker_id_from_host: bool,
+    /// Worker ids that programs lease, as `256-511`; without it any, or none where `assigned_worker_ids` says something. The store records both
+    /// ranges when `keywright init` runs, and programs that say otherwise get none.
+    pub leased_worker_ids: Option<String>,
+    /// Worker ids that `keywright worker assign` gives to PostgreSQL databases for good, as `512-1023`. Whatever is in neither range is for
+    /// `keywright.set_worker_id`.
+    pub assigned_worker_ids: Option<String>,
     /// A lease that was not renewed for so long may be taken by others, milliseconds.
     pub lease_ms: u64,
     /// How far ahead of need the bound is made durable, milliseconds.
@@ -110,6 +116,8 @@ impl Default for RawSnowflakeSettings {
             worker_id: None,
             worker_id_env: None,
             worker_id_from_host: false,
+            leased_worker_ids: None,
+            assigned_worker_ids: None,
             lease_ms: 30_000,
             bound_window_ms: 5_000,
             lead_ms_max: 10_000,

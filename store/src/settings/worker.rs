@@ -1,10 +1,58 @@
-//! Which worker id a program insists on, if it does.
+//! Which worker id a program insists on, if it does; which are leased, and which assigned.
 
 use keywright_core::{Layout, WorkerId};
 
 use super::problems::Problems;
 use super::raw::RawSnowflakeSettings;
 use crate::host::host;
+use crate::lease::space::Space;
+use crate::worker_ids::{IdRange, WorkerIds};
+
+/// The ranges. One that is none is told among the problems, as are those that meet, or that the layout does not have.
+pub(super) fn worker_ids(
+    raw: &RawSnowflakeSettings,
+    layout: &Layout,
+    problems: &mut Problems,
+) -> WorkerIds {
+    let mut range = |option: &str, text: &Option<String>| {
+        let setting = format!("snowflake.{option}");
+        let range = IdRange::parse(text.as_deref()?);
+        let range = range.map_err(|error| problems.add(&setting, error.to_string()));
+        let range = range.ok()?;
+        let largest = layout.worker_id_max();
+        if range.last > largest {
+            let problem = format!("ends above {largest}, the layout's largest worker id");
+            problems.add(&setting, problem);
+        }
+        Some(range)
+    };
+    let ids = WorkerIds {
+        leased: range("leased_worker_ids", &raw.leased_worker_ids),
+        assigned: range("assigned_worker_ids", &raw.assigned_worker_ids),
+    };
+    if let (Some(leased), Some(assigned)) = (ids.leased, ids.assigned)
+        && leased.meets(&assigned)
+    {
+        problems.add(
+            "snowflake.assigned_worker_ids",
+            format!("{assigned} and leased_worker_ids, {leased}, have numbers in common"),
+        );
+    }
+    ids
+}
+
+/// A program that insists on a number may lease it.
+pub(super) fn check_leased(worker_id: Option<WorkerId>, ids: &WorkerIds, problems: &mut Problems) {
+    let Some(worker_id) = worker_id.map(WorkerId::get) else {
+        return;
+    };
+    if !ids.leasable(Space::Snowflake).has(worker_id) {
+        problems.add(
+            "snowflake.worker_id",
+            format!("{worker_id} is not among leased_worker_ids ({ids})"),
+        );
+    }
+}
 
 /// `Err`: it is told among the problems.
 pub(super) fn worker_id(

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 
 use super::switch_rows::make;
-use super::{Link, Row, StoreError, Transaction, column, values};
+use super::{Link, Row, StoreError, Transaction, column, values, worker_id_rows};
 use crate::engine::words::Words;
 use crate::lease::space::Space;
 use crate::lease::{
     Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
     standing,
 };
+use crate::worker_ids::WorkerIds;
 
 /// Reads leases, by the store's clock.
 fn select(words: Words) -> String {
@@ -28,6 +29,8 @@ pub(crate) struct TakeLease<'a> {
     /// `server` is filled in when the connection is known.
     pub(crate) claimant: Claimant,
     pub(crate) limits: TakeoverLimits,
+    /// What the configuration says.
+    pub(crate) worker_ids: WorkerIds,
     pub(crate) holder: &'a str,
     pub(crate) lease_ms: u64,
 }
@@ -48,7 +51,16 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         let era = era(link, self.space).await?;
         lock_all(link).await?;
         let rows = all_rows(link, self.space.name()).await?;
-        let claim = match plan_claim(&rows, &claimant, &self.limits, &era) {
+        let recorded = worker_id_rows::read(link, link.words().in_share_mode()).await?;
+        let recorded = recorded.map_or_else(WorkerIds::default, |recorded| recorded.ids);
+        let claim = match recorded == self.worker_ids {
+            true => plan_claim(&rows, &claimant, &self.limits, &era),
+            false => Err(NoLease::OtherWorkerIds {
+                recorded,
+                configured: self.worker_ids,
+            }),
+        };
+        let claim = match claim {
             Ok(claim) => claim,
             Err(no_lease) => {
                 link.rollback().await?;
@@ -300,7 +312,7 @@ async fn era(link: &mut Link, space: Space) -> Result<Era, StoreError> {
 
 /// Keeps others from making leases until the transaction ends, where reading all of them does not. Waiting for a row would not do: rows that
 /// were made meanwhile are not seen then. Those who lock a row before they change it are let through first, so nobody waits for each other.
-async fn lock_all(link: &mut Link) -> Result<(), StoreError> {
+pub(super) async fn lock_all(link: &mut Link) -> Result<(), StoreError> {
     if !link.words().locks_what_is_missing() {
         let lock = "LOCK TABLE keywright_worker IN EXCLUSIVE MODE";
         link.change(lock, Vec::new()).await?;

@@ -6,7 +6,7 @@ use keywright_core::Tag;
 use uuid::Uuid;
 
 use super::tag_read::read_row;
-use super::{Link, Store, StoreError, Transaction, values};
+use super::{Link, Store, StoreError, Transaction, assigned_admin, values};
 use crate::dialect::Dialect;
 use crate::reserve::gap_after_loss;
 use crate::residue::Residue;
@@ -42,6 +42,7 @@ impl Transaction<Vec<RestoredTag>> for Restore {
         .await?;
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
+        assigned_admin::restore(link).await?;
         let tags = match self.store.dialect {
             Dialect::Keywright => self.tags(&nobody, link).await?,
             // Their tables do not say who wrote last, and when.

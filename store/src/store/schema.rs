@@ -10,7 +10,7 @@ use crate::engine::privileges::{self, Needed, Privilege};
 use crate::engine::words::Words;
 
 pub use shapes::OWN_TABLES;
-use shapes::{NATIVE, RETURNED, SEGMENT, SHAPES, Shape, WORKER};
+use shapes::{NATIVE, RETURNED, SEGMENT, SHAPES, Shape, WORKER, WORKER_IDS};
 
 /// What people read, and run on a server of theirs.
 fn ddl(words: Words) -> &'static str {
@@ -85,7 +85,7 @@ impl Transaction<SchemaFindings> for InspectSchema {
         let own: &[&Shape] = match self.store.dialect {
             Dialect::Keywright => &SHAPES,
             Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => {
-                &[&WORKER, &RETURNED, &NATIVE]
+                &[&WORKER, &RETURNED, &NATIVE, &WORKER_IDS]
             }
         };
         let mut found = Vec::new();

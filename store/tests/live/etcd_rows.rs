@@ -83,19 +83,16 @@ fn dump(
             .position(|other| other == key)
             .context("no such row")?;
         let columns: Vec<&str> = row.keys().map(String::as_str).collect();
-        let select = match table {
-            // Its primary key is the place.
-            "keywright_returned" => format!(
-                "SELECT {} FROM {table} WHERE id = {}",
-                columns.join(", "),
-                row.get("id").context("no id")?
-            ),
-            _ => format!(
-                "SELECT {} FROM {table} WHERE rowid = {}",
-                columns.join(", "),
-                place + 1
-            ),
+        let place = match table {
+            // Their primary key is the place.
+            "keywright_returned" => row.get("id").context("no id")?.to_string(),
+            "keywright_assigned" => row.get("worker_id").context("no number")?.to_string(),
+            _ => (place + 1).to_string(),
         };
+        let select = format!(
+            "SELECT {} FROM {table} WHERE rowid = {place}",
+            columns.join(", ")
+        );
         let mut statement = memory.prepare(&select)?;
         let mut found = statement.query(())?;
         let value = match found.next()? {

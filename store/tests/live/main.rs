@@ -3,6 +3,7 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+mod assignments;
 mod both;
 mod bursts;
 mod causes;

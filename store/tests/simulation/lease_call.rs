@@ -4,6 +4,7 @@ use keywright_core::{BoundRequest, Preset, plan_bound};
 use keywright_store::lease::{
     Claim, Claimant, Era, HeldLease, Standing, TakeoverLimits, plan_claim, standing,
 };
+use keywright_store::worker_ids::Leasable;
 
 use crate::world::{Fate, Rules, START_MS, World};
 
@@ -73,6 +74,7 @@ impl World {
             owner: self.issuers[at].owner.clone(),
             wanted: self.random.bool().then_some(0),
             worker_id_max: WORKER_ID_MAX,
+            leasable: Leasable::ANY,
             layout,
             server: self.store.name(),
             // Words of that mutant have no bound.

@@ -113,6 +113,7 @@ impl Case {
             flavour,
             params: prepared.then(Vec::new),
             lists_columns: true,
+            ignores: false,
         };
         let text = writer.insert(table);
         let change = writer.change(&text);
@@ -145,6 +146,8 @@ pub(super) struct Writer<'a> {
     pub(super) params: Option<Vec<Param>>,
     /// The statement names the columns that its values are for.
     lists_columns: bool,
+    /// It says IGNORE.
+    ignores: bool,
 }
 
 impl Writer<'_> {
@@ -230,8 +233,8 @@ impl Writer<'_> {
             };
             text += self.gap();
         }
-        let ignore = !replace && self.one_in(8);
-        if ignore {
+        self.ignores = !replace && self.one_in(8);
+        if self.ignores {
             text += "IGNORE";
             text += self.gap();
         }
@@ -357,7 +360,13 @@ impl Writer<'_> {
         let row = !self.is_maria() && self.one_in(6);
         *text += self.choose(&["VALUES", "VALUES", "values", "VALUE"]);
         *text += if row { " " } else { self.nothing() };
-        let count = self.random.choice([1, 1, 1, 2, 2, 3]).unwrap_or(1);
+        // Beside IGNORE some are often left out, or all.
+        let counts = if self.ignores {
+            [1, 2, 2, 3, 3, 4]
+        } else {
+            [1, 1, 1, 2, 2, 3]
+        };
+        let count = self.random.choice(counts).unwrap_or(1);
         for number in 0..count {
             if number > 0 {
                 *text += ",";

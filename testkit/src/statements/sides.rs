@@ -1,7 +1,7 @@
 //! The two sides: a server's own tables, and a proxy before their twins.
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::{fmt, fs};
 
 use anyhow::Context;
 
@@ -20,6 +20,9 @@ const SCHEMAS: [&str; 2] = ["twin_n", "twin_p"];
 
 /// The proxy refuses what it cannot rewrite exactly.
 const NOT_SUPPORTED: u16 = 1235;
+
+/// Lines of a log that are shown of a connection that broke.
+const LAST_LINES: usize = 40;
 
 /// What a statement that was refused names stands between these.
 const NAMED: [&str; 2] = ["cannot fill in a key exactly in ", ", on a table"];
@@ -141,6 +144,9 @@ impl Rig {
             // All key spaces fit INT. Counters are set by hand, between cases.
             rule.push_str("bits_max = 31\nfence = false\n");
         }
+        // It says why a connection ends.
+        let log = ("KEYWRIGHT_LOG", "info,keywright_proxy=debug");
+        config.environment = vec![(log.0.to_owned(), log.1.to_owned())];
         let proxy = ProxyProcess::start(config)?;
         let rig = Rig { server, proxy };
         for (side, schema) in SCHEMAS.into_iter().enumerate() {
@@ -150,6 +156,21 @@ impl Rig {
             }
         }
         Ok(rig)
+    }
+
+    /// What server and proxy logged last: a connection that broke may be the server's own end.
+    pub(super) fn last_words(&self) -> String {
+        let server = fs::read_to_string(self.server.log_file()).unwrap_or_default();
+        let last = |name: &str, log: &str| {
+            let lines: Vec<&str> = log.lines().collect();
+            let from = lines.len().saturating_sub(LAST_LINES);
+            format!("{name} logged last:\n{}", lines[from..].join("\n"))
+        };
+        [
+            last("the server", &server),
+            last("the proxy", &self.proxy.log()),
+        ]
+        .join("\n")
     }
 
     /// A session on either side that has run these.

@@ -115,7 +115,8 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::NotPromoted
         | Cause::IdentityUncommitted
         | Cause::NotFed
-        | Cause::HandOverRefused => bail!("a PostgreSQL client can meet it too"),
+        | Cause::HandOverRefused
+        | Cause::HideKeyMismatch => bail!("a PostgreSQL client can meet it too"),
         Cause::CommandRefused
         | Cause::KeyKind
         | Cause::PasswordMissing

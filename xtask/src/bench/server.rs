@@ -29,6 +29,7 @@ const SCHEMA: &str = "
 CREATE EXTENSION keywright;
 SELECT keywright.set_worker_id(1);
 SELECT keywright.create_tag('t');
+SELECT keywright.create_tag('hidden', hide_bits => 63);
 CREATE SEQUENCE c1;
 CREATE SEQUENCE c1000 CACHE 1000;
 CREATE SEQUENCE plpgsql_sequence;

@@ -22,11 +22,10 @@ pub(super) fn contents(tree: &Tree, server: &Server) -> Result<Contents> {
     let mut files = vec![
         file(server.extension.library().to_path_buf(), library.clone()),
         file(root.join("README.md"), doc.join("README.md")),
-        file(
-            root.join("sql/mysql/keywright_decode.sql"),
-            doc.join("mysql/keywright_decode.sql"),
-        ),
     ];
+    for sql in ["mysql/keywright_decode.sql", "mysql/keywright_uuid.sql"] {
+        files.push(file(root.join("sql").join(sql), doc.join(sql)));
+    }
     for sql in server.extension.sql() {
         let name = sql.file_name().context("a file without a name")?;
         let to = server.sharedir.join("extension").join(name);

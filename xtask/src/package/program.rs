@@ -63,6 +63,7 @@ pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
     for sql in [
         "mysql/keywright_store.sql",
         "mysql/keywright_decode.sql",
+        "mysql/keywright_uuid.sql",
         "postgres/keywright_store.sql",
     ] {
         files.push(file(root.join("sql").join(sql), doc.join(sql)));

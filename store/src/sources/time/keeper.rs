@@ -127,6 +127,7 @@ impl Keeper {
                 owner: self.owner.clone(),
                 wanted: self.supply.wanted.map(WorkerId::get),
                 worker_id_max: self.supply.worker_id_max,
+                leasable: settings.worker_ids.leasable(self.supply.space),
                 layout: self.supply.layout,
                 server: String::new(),
                 floor_state: self.floor_state,
@@ -140,6 +141,7 @@ impl Keeper {
                 skew_ms_max: settings.skew_ms_max,
                 window_ms: settings.bound_window_ms,
             },
+            worker_ids: settings.worker_ids,
             holder: &self.holder,
             lease_ms: settings.lease_ms,
         };

@@ -206,8 +206,43 @@ const LATE: Shape = Shape {
     ],
 };
 
+pub(super) const WORKER_IDS: Shape = Shape {
+    table: "keywright_worker_ids",
+    key_columns: 1,
+    columns: &[
+        ("id", "bigint"),
+        ("leased", "varchar"),
+        ("assigned", "varchar"),
+        ("layout", "varchar"),
+        ("next_id", "bigint"),
+        ("is_restored", "bigint"),
+    ],
+};
+
+const ASSIGNED: Shape = Shape {
+    table: "keywright_assigned",
+    key_columns: 1,
+    columns: &[
+        ("worker_id", "bigint"),
+        ("state", "varchar"),
+        ("mark", "varchar"),
+        ("next_mark", "varchar"),
+        ("asks", "bigint"),
+        ("is_used", "bigint"),
+        ("bound_ms", "bigint"),
+        ("system_id", "varchar"),
+        ("database_oid", "bigint"),
+        ("place", "varchar"),
+        ("assigned_at_ms", "bigint"),
+        ("asked_at_ms", "bigint"),
+        ("released_at_ms", "bigint"),
+        ("is_restored", "bigint"),
+        ("report", "varchar"),
+    ],
+};
+
 /// All of them; the first is not used where tags are another system's.
-pub(super) const SHAPES: [&Shape; 12] = [
+pub(super) const SHAPES: [&Shape; 14] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -220,10 +255,12 @@ pub(super) const SHAPES: [&Shape; 12] = [
     &NATIVE,
     &UNSEEN,
     &LATE,
+    &WORKER_IDS,
+    &ASSIGNED,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 12] = [
+pub const OWN_TABLES: [&str; 14] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -236,4 +273,6 @@ pub const OWN_TABLES: [&str; 12] = [
     NATIVE.table,
     UNSEEN.table,
     LATE.table,
+    WORKER_IDS.table,
+    ASSIGNED.table,
 ];

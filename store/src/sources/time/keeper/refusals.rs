@@ -87,7 +87,13 @@ impl Keeper {
                 "choose another worker_id, leave it out, or wait until the lease has expired",
             ),
             NoLease::NoneFree { worker_id_max: _ } => Failure::new(Cause::WorkersFull, message)
-                .hint("choose a layout with more worker bits"),
+                .hint("choose a layout with more worker bits, or a wider range in leased_worker_ids"),
+            NoLease::OtherWorkerIds {
+                recorded: _,
+                configured: _,
+            } => Failure::new(Cause::WorkerIdInUse, message).hint(
+                "say in [snowflake] what the store has recorded; keywright init --change-worker-ids records other ranges",
+            ),
             NoLease::OtherLayout {
                 worker_id: _,
                 layout: _,

@@ -1,0 +1,359 @@
+//! `worker`: worker ids of PostgreSQL databases, given for good.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Result, anyhow};
+use clap::{ArgGroup, Args, Subcommand};
+use keywright_store::assignment::{AssignedRow, AssignmentState};
+use keywright_store::{
+    AssignError, Assigning, Database, DatabaseSettings, Failure, Keys, RawDatabase, ReleasedNumber,
+    WorkerRow, release_worker_id,
+};
+use serde_json::json;
+
+use super::{File, Format, runtime};
+
+#[derive(Args)]
+pub(crate) struct Worker {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Give a PostgreSQL database a worker id that no other has, or see that it is still the one that has it. Ask as often as you like.
+    ///
+    /// The first time the database gets the next number of assigned_worker_ids, and issues snowflake ids with it at once. Later it keeps it.
+    /// Each time the database and the store agree on a new mark: of two databases with one mark, a copy and its original, the second to ask
+    /// is suspended, and this command fails.
+    Assign(Assign),
+    /// List the worker ids that databases were assigned, and those that programs lease.
+    List(List),
+    /// Take a worker id back.
+    ///
+    /// With --database the database gives it up and says how far it used it; another may get it later, above that. With --gone, for a
+    /// database that is no more, it is never given again.
+    Release(Release),
+    /// Say which numbers may have been assigned of which the store knows nothing, because it was restored from a backup.
+    Advance(Advance),
+}
+
+/// A database with the extension.
+#[derive(Args)]
+struct Target {
+    /// The database, with a role that may call keywright.set_worker_id: postgres://user@host:port/database. Not through a pooler.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// A file whose first line is the role's password.
+    #[arg(long, value_name = "FILE", requires = "database")]
+    password_file: Option<PathBuf>,
+    /// The environment variable that holds the role's password.
+    #[arg(long, value_name = "NAME", requires = "database")]
+    password_env: Option<String>,
+    /// TLS to the database; its certificate is checked.
+    #[arg(long, requires = "database")]
+    tls: bool,
+    /// Certificates that the database's is checked with, PEM; without it the web's usual ones.
+    #[arg(long, value_name = "FILE", requires = "database")]
+    tls_ca_file: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("whose").required(true).args(["database"]))]
+struct Assign {
+    #[command(flatten)]
+    file: File,
+    #[command(flatten)]
+    target: Target,
+    /// Another number than it has: for a copy, whose original goes on with the old one, or in place of one that was set by hand.
+    #[arg(long)]
+    new: bool,
+}
+
+#[derive(Args)]
+struct List {
+    #[command(flatten)]
+    file: File,
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("how").required(true).args(["database", "gone"]))]
+struct Release {
+    /// The worker id.
+    number: u32,
+    #[command(flatten)]
+    file: File,
+    #[command(flatten)]
+    target: Target,
+    /// The database that has it is no more, nor any copy of it. You vouch for that.
+    #[arg(long)]
+    gone: bool,
+}
+
+#[derive(Args)]
+struct Advance {
+    #[command(flatten)]
+    file: File,
+    /// The largest worker id that any database was assigned, by what the databases themselves say.
+    #[arg(long, value_name = "NUMBER")]
+    above: u32,
+}
+
+impl Worker {
+    pub(crate) fn run(&self) -> Result<()> {
+        match &self.command {
+            Command::Assign(assign) => assign.run(),
+            Command::List(list) => list.run(),
+            Command::Release(release) => release.run(),
+            Command::Advance(advance) => advance.run(),
+        }
+    }
+}
+
+impl Target {
+    async fn connect(&self) -> Result<Database> {
+        let settings = DatabaseSettings::new(&RawDatabase {
+            url: self.database.clone().unwrap_or_default(),
+            password_file: self.password_file.clone(),
+            password_env: self.password_env.clone(),
+            is_tls: self.tls,
+            tls_ca_file: self.tls_ca_file.clone(),
+        })?;
+        let place = settings.place().to_owned();
+        let database = Database::connect(&settings).await;
+        database.map_err(|error| anyhow!("database {place}: {error}"))
+    }
+}
+
+fn told(error: &AssignError) -> anyhow::Error {
+    match error.hint() {
+        Some(hint) => anyhow!("{error} ({hint})"),
+        None => anyhow!("{error}"),
+    }
+}
+
+fn failed(failure: Failure) -> anyhow::Error {
+    anyhow!("{failure}")
+}
+
+/// Runs what is asked of a store, and leaves its file whole.
+fn with_store<T>(file: &File, run: impl AsyncFnOnce(Keys) -> Result<T>) -> Result<T> {
+    let (_, keys) = file.open()?;
+    runtime()?.block_on(async {
+        let done = run(keys.clone()).await;
+        keys.hand_back().await;
+        done
+    })
+}
+
+impl Assign {
+    fn run(&self) -> Result<()> {
+        with_store(&self.file, async |keys| {
+            let database = self.target.connect().await?;
+            let place = database.place().to_owned();
+            let assigned = Assigning::new(keys, database, self.new).run().await;
+            let assigned = assigned.map_err(|error| told(&error))?;
+            let worker_id = assigned.worker_id;
+            match (assigned.is_new, assigned.before) {
+                (true, None) => println!("database {place} has worker id {worker_id} from now on"),
+                (true, Some(before)) => println!(
+                    "database {place} has worker id {worker_id} from now on, in place of {before}; a bucket of readable ids that was chosen \
+                     must be chosen anew"
+                ),
+                (false, _) => println!("database {place} has worker id {worker_id}"),
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Release {
+    fn run(&self) -> Result<()> {
+        let number = self.number;
+        with_store(&self.file, async |keys| {
+            if self.gone {
+                keys.retire_worker_id(number).await.map_err(failed)?;
+                println!("worker id {number} is never given again");
+                return Ok(());
+            }
+            let database = self.target.connect().await?;
+            let released = release_worker_id(&keys, &database, number).await;
+            match released.map_err(|error| told(&error))? {
+                ReleasedNumber::Released => println!(
+                    "database {} has no worker id any more; {number} is given to another when all others are used up, above its ids",
+                    database.place()
+                ),
+                ReleasedNumber::Retired | ReleasedNumber::NotAssigned => println!(
+                    "database {} has no worker id any more; {number} is never given again, because its ids are of another layout",
+                    database.place()
+                ),
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Advance {
+    fn run(&self) -> Result<()> {
+        with_store(&self.file, async |keys| {
+            let next = keys.advance_worker_ids(self.above).await.map_err(failed)?;
+            println!("the next worker id that is assigned is {next}");
+            Ok(())
+        })
+    }
+}
+
+impl List {
+    fn run(&self) -> Result<()> {
+        with_store(&self.file, async |keys| {
+            let assigned = keys.assigned().await.map_err(failed)?;
+            let leased = keys.workers().await.map_err(failed)?;
+            match self.format {
+                Format::Text => {
+                    for row in &assigned {
+                        println!("{}", line(row));
+                    }
+                    for row in leased.iter().filter(|row| row.space == "snowflake") {
+                        println!("{}", line_of_leased(row));
+                    }
+                }
+                Format::Json => {
+                    let assigned: Vec<_> = assigned.iter().map(document).collect();
+                    let leased = leased.iter().filter(|row| row.space == "snowflake");
+                    let leased: Vec<_> = leased.map(document_of_leased).collect();
+                    println!("{}", json!({ "assigned": assigned, "leased": leased }));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn moment(unix_ms: i64) -> String {
+    let since = Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0));
+    let seconds = Duration::from_secs(since.as_secs());
+    humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + seconds).to_string()
+}
+
+/// A number, who has it and since when.
+fn line(row: &AssignedRow) -> String {
+    let AssignedRow {
+        worker_id,
+        state,
+        database,
+        ..
+    } = row;
+    let place = &database.place;
+    let mut line = match state {
+        AssignmentState::Assigned => format!(
+            "{worker_id} assigned to {place} since {}, asked {}",
+            moment(row.assigned_at_ms),
+            moment(row.asked_at_ms)
+        ),
+        AssignmentState::Released | AssignmentState::Retired => format!(
+            "{worker_id} {} by {place} at {}",
+            state.name(),
+            row.released_at_ms.map_or("?".to_owned(), moment)
+        ),
+    };
+    let is_unconfirmed = *state == AssignmentState::Assigned && !row.is_used;
+    for (is_so, what) in [
+        (is_unconfirmed, "not used yet: its ask broke off"),
+        (row.is_restored, "from before the store was restored"),
+    ] {
+        if is_so {
+            line = format!("{line}; {what}");
+        }
+    }
+    match &row.report {
+        Some(report) => format!("{line}; {report}"),
+        None => line,
+    }
+}
+
+fn line_of_leased(row: &WorkerRow) -> String {
+    let holder = row.holder.as_deref().unwrap_or("nobody");
+    match row.is_leased {
+        true => format!("{} leased by {holder}", row.worker_id),
+        false => format!("{} free, last leased by {holder}", row.worker_id),
+    }
+}
+
+fn document(row: &AssignedRow) -> serde_json::Value {
+    json!({
+        "worker_id": row.worker_id,
+        "state": row.state.name(),
+        "database": row.database.place,
+        "system": row.database.system,
+        "oid": row.database.oid,
+        "used": row.is_used,
+        "assigned_at": moment(row.assigned_at_ms),
+        "asked_at": moment(row.asked_at_ms),
+        "released_at": row.released_at_ms.map(moment),
+        "bound_ms": row.bound_ms,
+        "restored": row.is_restored,
+        "report": row.report,
+    })
+}
+
+fn document_of_leased(row: &WorkerRow) -> serde_json::Value {
+    json!({
+        "worker_id": row.worker_id,
+        "is_leased": row.is_leased,
+        "holder": row.holder,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::Mark;
+    use keywright_store::assignment::DatabaseName;
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_shown_with_who_has_it_and_what_became_of_it() {
+        let assigned = AssignedRow {
+            worker_id: 512,
+            state: AssignmentState::Assigned,
+            mark: Mark { asks: 1, random: 1 },
+            next: None,
+            asks: 1,
+            is_used: true,
+            bound_ms: None,
+            database: DatabaseName {
+                system: "7".to_owned(),
+                oid: 5,
+                place: "db1:5432/shop".to_owned(),
+            },
+            assigned_at_ms: 1_795_219_200_123,
+            asked_at_ms: 1_795_219_260_000,
+            released_at_ms: None,
+            is_restored: false,
+            report: None,
+        };
+        assert_eq!(
+            line(&assigned),
+            "512 assigned to db1:5432/shop since 2026-11-21T00:00:00Z, asked 2026-11-21T00:01:00Z"
+        );
+        let copied = AssignedRow {
+            is_used: false,
+            report: Some("a copy".to_owned()),
+            ..assigned.clone()
+        };
+        assert!(line(&copied).ends_with("; not used yet: its ask broke off; a copy"));
+        let released = AssignedRow {
+            state: AssignmentState::Released,
+            released_at_ms: Some(1_795_219_260_000),
+            ..assigned
+        };
+        assert_eq!(
+            line(&released),
+            "512 released by db1:5432/shop at 2026-11-21T00:01:00Z"
+        );
+    }
+}
