@@ -18,6 +18,8 @@ const WITHOUT_DEFAULT: [&str; 11] = [
     "upstream_verify",
     "upstream_name",
     "rsa_key",
+    "leased_worker_ids",
+    "assigned_worker_ids",
 ];
 
 #[test]

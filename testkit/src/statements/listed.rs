@@ -199,8 +199,11 @@ const LISTED: [Listed; 18] = [
         },
     },
     Listed {
-        name: "order of rows that only a query inside the query asks for",
-        is_it: |_, case, both| {
+        name: "order of rows that only a query inside the query, or a window beside ROLLUP, asks for",
+        is_it: |flavour, case, both| {
+            let is_window = flavour == Flavour::MariaDb
+                && rolls_up(case)
+                && case.text.to_ascii_uppercase().contains(" OVER ");
             let inner = ["WITH c AS (", "FROM (SELECT", "FROM (select"];
             let (native, proxied) = (
                 sorted_without_keys(&both.native),
@@ -211,7 +214,7 @@ const LISTED: [Listed; 18] = [
                 true => native.len() == proxied.len(),
                 false => native == proxied,
             };
-            inner.iter().any(|inner| case.text.contains(inner))
+            (is_window || inner.iter().any(|inner| case.text.contains(inner)))
                 && without_index_bit(&both.native.reply) == without_index_bit(&both.proxied.reply)
                 && same_rows
         },
