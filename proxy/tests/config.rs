@@ -6,7 +6,7 @@ use keywright_proxy::config::Config;
 const SAMPLE: &str = include_str!("../keywright.toml");
 
 /// What the sample shows in a comment and is no default.
-const WITHOUT_DEFAULT: [&str; 11] = [
+const WITHOUT_DEFAULT: [&str; 13] = [
     "admin_password_file",
     "admin_password_env",
     "password_file",
