@@ -166,11 +166,11 @@ fn passwords_are_not_shown() -> Result<()> {
 
 /// What stands in the sample behind a # alone.
 #[test]
-fn the_key_port_of_the_sample_is_valid() -> Result<()> {
+fn the_key_ports_and_the_feed_of_the_sample_are_valid() -> Result<()> {
     let sample = include_str!("../keywright.toml");
-    let lines = sample
-        .lines()
-        .filter(|line| !line.contains("port.password"));
+    let is_of_a_file =
+        |line: &&str| line.contains("port.password") || line.contains("feeder.password");
+    let lines = sample.lines().filter(|line| !is_of_a_file(line));
     let shown: String = lines
         .map(|line| match line.strip_prefix('#') {
             Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
@@ -179,5 +179,6 @@ fn the_key_port_of_the_sample_is_valid() -> Result<()> {
         .collect();
     let config = Config::parse(&shown)?;
     assert_eq!((config.listeners.len(), config.ports.len()), (1, 2));
+    assert_eq!(config.feeds.len(), 1);
     Ok(())
 }
