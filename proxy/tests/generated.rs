@@ -184,7 +184,6 @@ fn everything() -> Result<String> {
         ranges: 1,
         ids: 1,
         lost: 1,
-        failures: 1,
         trouble: None,
     }];
     Ok(counters.render((&sources, &feeds), Some(true))?)

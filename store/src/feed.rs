@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use keywright_core::{Cause, Tag};
+use keywright_core::{Cause, Tag, TagExhausted};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
@@ -37,8 +37,6 @@ pub struct FeedStats {
     pub ids: u64,
     /// Ranges that were lost: it did not take them, or did not answer.
     pub lost: u64,
-    /// Reservations that failed.
-    pub failures: u64,
     /// What keeps it from being fed.
     pub trouble: Option<String>,
 }
@@ -52,7 +50,6 @@ pub(crate) struct Feeder {
     ranges: AtomicU64,
     ids: AtomicU64,
     lost: AtomicU64,
-    failures: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
 
@@ -65,7 +62,6 @@ impl Feeder {
             ranges: AtomicU64::new(0),
             ids: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
             trouble: Mutex::new(None),
         }
     }
@@ -78,7 +74,6 @@ impl Feeder {
             ranges: figure(&self.ranges),
             ids: figure(&self.ids),
             lost: figure(&self.lost),
-            failures: figure(&self.failures),
             trouble: self.lock().clone(),
         }
     }
@@ -199,10 +194,7 @@ impl Feeding {
         }
         let served = match reserve(&self.store, known, demand).await {
             Ok(granted) => hand_over(&feeder, server, demand, &granted).await?,
-            Err(failure) => {
-                feeder.failures.fetch_add(1, Ordering::Relaxed);
-                Err(failure)
-            }
+            Err(failure) => Err(failure),
         };
         match served {
             Ok(()) => {
@@ -221,51 +213,54 @@ impl Feeding {
 
 /// Makes a range durably ours, of as many ids as are wanted, or of what the tag has left.
 async fn reserve(store: &Store, known: &mut Known, demand: &Demand) -> Result<Granted, Failure> {
+    if let Ok(granted) = reserve_of(store, known, demand, demand.wanted).await? {
+        return Ok(granted);
+    }
+    let rest = reserve_of(store, known, demand, 0).await?;
+    rest.map_err(|exhausted| {
+        Failure::new(
+            Cause::TagExhausted,
+            format!("tag \"{}\" is {exhausted}", demand.tag),
+        )
+    })
+}
+
+/// The same, of `need` ids at least. Inside: there are not so many.
+async fn reserve_of(
+    store: &Store,
+    known: &mut Known,
+    demand: &Demand,
+    need: u64,
+) -> Result<Result<Granted, TagExhausted>, Failure> {
     let seen = match demand.above {
         0 => 0,
         above => above.saturating_add(1),
     };
-    for need in [demand.wanted, 0] {
-        let request = ReservationRequest {
-            store,
-            tag: &demand.tag,
-            residue: Residue::ALL,
-            need,
-            floor: seen,
-            seen,
-            steps: StepTrack::default(),
-            uptime_ms: 0,
-            // What others handed back may lie below what this server had.
-            returned: false,
-            generation: None,
-            key_space: known.key_space.clone(),
-        };
-        let answer = store.run(request).await;
-        let failure = match answer.map_err(|error| store.failure(&error))? {
-            Ok(granted) => {
-                known.key_space = Some(Arc::clone(&granted.key_space));
-                return Ok(granted);
-            }
-            Err(Denied::Exhausted(exhausted)) => Failure::new(
-                Cause::TagExhausted,
-                format!("tag \"{}\" is {exhausted}", demand.tag),
-            ),
-            Err(
-                Denied::Superseded(failure)
-                | Denied::AnotherKeySpace(failure)
-                | Denied::Other(failure),
-            ) => {
-                return Err(failure);
-            }
-        };
-        if need == 0 {
-            return Err(failure);
+    let request = ReservationRequest {
+        store,
+        tag: &demand.tag,
+        residue: Residue::ALL,
+        need,
+        floor: seen,
+        seen,
+        steps: StepTrack::default(),
+        uptime_ms: 0,
+        // What others handed back may lie below what this server had.
+        returned: false,
+        generation: None,
+        key_space: known.key_space.clone(),
+    };
+    let answer = store.run(request).await;
+    match answer.map_err(|error| store.failure(&error))? {
+        Ok(granted) => {
+            known.key_space = Some(Arc::clone(&granted.key_space));
+            Ok(Ok(granted))
         }
+        Err(Denied::Exhausted(exhausted)) => Ok(Err(exhausted)),
+        Err(
+            Denied::Superseded(failure) | Denied::AnotherKeySpace(failure) | Denied::Other(failure),
+        ) => Err(failure),
     }
-    Err(Failure::new(
-        Cause::TagExhausted,
-        format!("tag \"{}\" is exhausted", demand.tag),
-    ))
 }
 
 /// Hands a range over. Inside: the server did not take it.
