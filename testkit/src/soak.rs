@@ -8,7 +8,9 @@ mod counts;
 mod databases;
 mod drawer;
 mod event;
+mod findings;
 mod identity;
+mod keyspace;
 mod ledger;
 mod session;
 mod verdict;
@@ -17,6 +19,7 @@ mod world;
 use std::time::Duration;
 
 pub use counts::{Counts, Report};
+pub use keyspace::{KeySpaceReport, KeySpaceSoak, StoreKind};
 pub use ledger::{Draw, Ledger, Repeated};
 pub use verdict::{Verdict, judge};
 

@@ -152,6 +152,37 @@ fn programs_may_be_away_for_as_long_as_ranges_last() -> Result<()> {
     Ok(())
 }
 
+/// What the store has left is handed over to the last id, then server and program say what is the matter.
+#[test]
+fn a_tag_that_ends_is_issued_to_its_end() -> Result<()> {
+    const LEFT: i64 = 300;
+    // A bound is the first id that is not given.
+    const LAST: i64 = i64::MAX - 1;
+    let server = fed_server()?;
+    let file = tempfile::tempdir()?;
+    let config = ProxyConfig {
+        more: section(&server),
+        ..ProxyConfig::key_port(
+            &file.path().join("store.db"),
+            "keys = { others = \"segment:others\" }",
+        )
+    };
+    ProxyProcess::said(&config, &["init"])?;
+    let above = (LAST - LEFT).to_string();
+    ProxyProcess::said(&config, &["advance", "orders", "--above", &above])?;
+    let program = ProxyProcess::start(config)?;
+    let mut client = server.client("shop")?;
+    let draw = format!("SELECT max(next_biz_id('orders')) FROM generate_series(1, {LEFT})");
+    assert_eq!(query_i64(&mut client, &draw)?, LAST);
+    client.batch_execute("SET keywright.refill_wait_ms_max = 100")?;
+    let refused = query_i64(&mut client, "SELECT next_biz_id('orders')").unwrap_err();
+    let refused = refused.as_db_error().expect("the server's");
+    assert_has(refused.message(), &["tag \"orders\" has no ids left"]);
+    wait_until("what the program says", WAIT_MAX, || {
+        Ok(program.log().contains("tag \"orders\" is exhausted"))
+    })
+}
+
 /// Each is told, and nothing is lost.
 #[test]
 fn what_is_in_the_way_of_feeding_is_told() -> Result<()> {

@@ -2,6 +2,8 @@
 
 mod fill;
 mod interrupt;
+mod key_space;
+mod program;
 mod shards;
 mod show;
 
@@ -14,6 +16,7 @@ use postgres::{Client, SimpleQueryMessage};
 
 use crate::demo::fill::{Fill, TABLES};
 use crate::demo::interrupt::Interrupt;
+use crate::demo::key_space::{KeySpace, Servers};
 use crate::demo::shards::Shards;
 use crate::demo::show::Show;
 use crate::install::PG_CONFIG;
@@ -42,7 +45,7 @@ const DECODE: [&str; 3] = [
     "SELECT min(id), max(id) FROM orders",
 ];
 
-/// Show it at work: a private PostgreSQL, two MariaDB shards behind the proxy, hard kills, and no id twice.
+/// Show it at work: a private PostgreSQL, two MariaDB shards behind the proxy, one tag over both and a key port, hard kills, and no id twice.
 #[derive(Args)]
 pub(crate) struct Demo {
     /// End by itself instead of staying up until Ctrl-C.
@@ -123,8 +126,14 @@ fn show(screen: &Show, interrupt: &Interrupt, once: bool) -> Result<()> {
     show_distinct(screen, &server)?;
     let mut shards = Shards::start(screen)?;
     shards.show(screen)?;
+    let servers = Servers {
+        postgres: &server,
+        mysql: shards.first(),
+    };
+    let mut key_space = KeySpace::start(screen, servers)?;
+    key_space.show(screen, servers)?;
     screen.end();
-    stay(&mut server, &shards, interrupt, once)
+    stay(&mut server, &shards, &key_space, interrupt, once)
 }
 
 /// Counts, and stops the demo if an id were there twice.
@@ -168,7 +177,13 @@ fn show_query(screen: &Show, client: &mut Client, query: &str) -> Result<()> {
     Ok(())
 }
 
-fn stay(server: &mut PgServer, shards: &Shards, interrupt: &Interrupt, once: bool) -> Result<()> {
+fn stay(
+    server: &mut PgServer,
+    shards: &Shards,
+    key_space: &KeySpace,
+    interrupt: &Interrupt,
+    once: bool,
+) -> Result<()> {
     println!(
         "\nno id twice. The servers are up; try them:\n    psql {}",
         server.url("postgres")
@@ -176,6 +191,7 @@ fn stay(server: &mut PgServer, shards: &Shards, interrupt: &Interrupt, once: boo
     println!("    INSERT INTO orders (body) VALUES ('mine') RETURNING id;");
     println!("    SELECT * FROM keywright.stats;");
     shards.show_how_to_connect();
+    key_space.show_how_to_connect();
     if !once {
         println!("Ctrl-C stops it and removes everything.");
         interrupt.wait(|| server.is_running())?;

@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: long runs against private servers, in which everything happens that may.
 
 mod interleavings;
+mod keyspace;
 mod mutants;
 mod mysql;
 mod package;
@@ -21,6 +22,7 @@ pub(crate) struct Soak {
 #[derive(Subcommand)]
 enum What {
     Interleavings(interleavings::Interleavings),
+    Keyspace(keyspace::KeySpace),
     PgRegress(regress::PgRegress),
     Pg(pg::Pg),
     Mysql(mysql::Mysql),
@@ -33,6 +35,7 @@ impl Soak {
     pub(crate) fn run(self) -> Result<()> {
         match self.what {
             What::Interleavings(interleavings) => interleavings.run(),
+            What::Keyspace(keyspace) => keyspace.run(),
             What::PgRegress(regress) => regress.run(),
             What::Pg(pg) => pg.run(),
             What::Mysql(mysql) => mysql.run(),

@@ -20,7 +20,7 @@ use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
 use crate::manage::definition::{Definition, number};
 use crate::manage::{hide, restored};
-use crate::refill::segment;
+use crate::refill::{fed, segment};
 use crate::server::{changes, clock, sequence};
 use crate::shmem::area;
 use crate::shmem::key::Source;
@@ -428,5 +428,5 @@ fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
 
 #[pg_extern(sql = false)]
 fn keywright_tag_reserved_to(id: i32) -> Option<i64> {
-    restored::reserved_to(id)
+    restored::reserved_to(id).max(fed::handed_over_to(id))
 }

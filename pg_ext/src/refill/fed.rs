@@ -12,16 +12,19 @@ use keywright_core::cause::Cause;
 use keywright_core::step::Step;
 
 use crate::cache::tag_entry::{self, TagEntry};
+use crate::catalog::sequences;
 use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
 use crate::refill::tag_siblings;
 use crate::server::role::AsOwner;
-use crate::server::{clock, sequence};
+use crate::server::{clock, process, sequence};
 use crate::shmem::area::Feeding;
+use crate::shmem::directory;
 use crate::shmem::gate::Held;
-use crate::shmem::tag_slot::HandedOver;
+use crate::shmem::key::Source;
+use crate::shmem::tag_slot::{HandedOver, TagSlot};
 use crate::{arguments, guard, settings};
 
 /// A program that has not asked what is wanted for so long is probably away, milliseconds.
@@ -156,6 +159,20 @@ fn refusal(entry: &TagEntry, range: HandedOver, floor: u64, noted: Option<u64>) 
             floor.saturating_sub(1)
         ))
     })
+}
+
+/// The largest id that a tag of this database was handed, needed or not, or is known to have had before; `None` for one that is not fed, or
+/// was not asked for since the server started.
+pub fn handed_over_to(id: i32) -> Option<i64> {
+    let sequence = sequences::of_tag(id).ok()?;
+    let mut all = directory::slots::<TagSlot>().into_iter();
+    let (tag, _) = all.find(|(_, key)| {
+        key.source() == Source::Fed
+            && key.database() == process::database()
+            && key.sequence() == sequence
+    })?;
+    let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
+    (floor > 0).then(|| floor.saturating_sub(1).cast_signed())
 }
 
 /// The failure of a tag that was fed from one store and is handed ids of another.

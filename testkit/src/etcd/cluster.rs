@@ -94,6 +94,12 @@ impl EtcdCluster {
         Ok(cluster)
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.members.len()
+    }
+
     /// Where members listen, as a url of `keywright` names them.
     #[must_use]
     pub fn hosts(&self) -> String {

@@ -1,7 +1,6 @@
 //! Lets things happen, one after the other, while others draw.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -106,17 +105,17 @@ impl Conductor {
             number += 1;
             done = self.next(number, Event::KillServer(None));
         }
-        self.world.stop.store(true, Ordering::Relaxed);
+        self.world.findings.stop();
         for drawer in self.drawers.drain(..) {
             if drawer.join().is_err() {
                 done = done.and(Err(anyhow::anyhow!("a drawing thread panicked")));
             }
         }
         let seed = self.seed;
-        if let Some(repeated) = self.world.ledger.repeated() {
+        if let Some(repeated) = self.world.findings.ledger.repeated() {
             bail!("seed {seed}: {repeated}");
         }
-        if let Some(fault) = self.world.first_fault() {
+        if let Some(fault) = self.world.findings.first_fault() {
             bail!("seed {seed}, event {number}: {fault}");
         }
         done.with_context(|| format!("seed {seed}, event {number}"))?;
@@ -126,10 +125,10 @@ impl Conductor {
         Ok(Report {
             seed,
             took: self.began.elapsed(),
-            ids: self.world.ledger.ids(),
-            runs: self.world.ledger.runs(),
+            ids: self.world.findings.ledger.ids(),
+            runs: self.world.findings.ledger.runs(),
             counts: self.counts.clone(),
-            refusals: self.world.refusals().into_iter().collect(),
+            refusals: self.world.findings.refusals().into_iter().collect(),
         })
     }
 
@@ -145,7 +144,7 @@ impl Conductor {
     /// Notes it, for whoever looks, and for the report of a duplicate.
     pub(super) fn says(&self, what: String) {
         eprintln!("    {what}");
-        self.world.ledger.event(what);
+        self.world.findings.ledger.event(what);
     }
 
     fn happens(&mut self, event: Event) -> Result<()> {
@@ -248,15 +247,15 @@ impl Conductor {
 
     /// Waits until that many more ids have come.
     pub(super) fn wait_for_ids(&self, ids: u64) -> Result<()> {
-        let goal = self.world.ledger.ids() + ids;
+        let goal = self.world.findings.ledger.ids() + ids;
         let enough = || {
-            if self.world.ledger.repeated().is_some() || self.world.stopped() {
+            if self.world.findings.ledger.repeated().is_some() || self.world.findings.stopped() {
                 bail!("the soak is over");
             }
-            Ok(self.world.ledger.ids() >= goal)
+            Ok(self.world.findings.ledger.ids() >= goal)
         };
         wait_until("ids", WAIT_MAX, enough)
-            .with_context(|| format!("refused so far: {:?}", self.world.refusals()))?;
+            .with_context(|| format!("refused so far: {:?}", self.world.findings.refusals()))?;
         let dry = |place: &&Arc<Place>| place.is_open() && place.dry_for() > DRY_MAX;
         match self.world.places().iter().find(dry) {
             Some(place) => bail!("{} has issued nothing for {DRY_MAX:?}", place.name),

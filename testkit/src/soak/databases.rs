@@ -161,7 +161,7 @@ impl Conductor {
         let tag = original.tag();
         copy.set_zone(original.zone());
         let spaces = [&original, &copy].map(|place| place.space(Kind::Tag, &tag));
-        self.world.ledger.fork(&spaces[0], &spaces[1]);
+        self.world.findings.ledger.fork(&spaces[0], &spaces[1]);
         original.set_open(true);
         copied?;
         self.opens(copy)

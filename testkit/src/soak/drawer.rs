@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::session::{DRAWER, Session, Way};
+use super::verdict::judge;
 use super::world::{Kind, Place, Role, World};
 
 /// Pause before connecting or asking again after an error.
@@ -17,13 +18,15 @@ pub(super) fn start(world: &Arc<World>, seed: u64) -> JoinHandle<()> {
     let world = Arc::clone(world);
     thread::spawn(move || {
         let mut random = fastrand::Rng::with_seed(seed);
-        while !world.stopped() {
+        while !world.findings.stopped() {
             let Some(place) = choose(&world, &mut random) else {
                 thread::sleep(PAUSE);
                 continue;
             };
             if let Err(error) = visit(&world, &place, &mut random) {
-                world.meets(&format!("a session in {}", place.name), &error);
+                world
+                    .findings
+                    .meets(&format!("a session in {}", place.name), judge(&error));
                 thread::sleep(PAUSE);
             }
         }
@@ -51,10 +54,10 @@ fn visit(world: &Arc<World>, place: &Arc<Place>, random: &mut fastrand::Rng) -> 
     }
     for _ in 0..random.u32(1..25) {
         // One whose database is about to be dropped stays for as long as it may.
-        while !place.is_open() && !place.is_left() && !world.stopped() {
+        while !place.is_open() && !place.is_left() && !world.findings.stopped() {
             step(&mut session, place, random)?;
         }
-        if world.stopped() || place.is_left() {
+        if world.findings.stopped() || place.is_left() {
             break;
         }
         step(&mut session, place, random)?;

@@ -109,6 +109,19 @@ impl Ledger {
         inner.spaces.insert(to.to_owned(), copy);
     }
 
+    /// Who saw an id.
+    pub fn draw_of(&self, space: &str, id: i64) -> Option<Draw> {
+        let inner = self.lock();
+        let (_, run) = inner.spaces.get(space)?.range(..=id).next_back()?;
+        (run.last >= id).then(|| inner.draws.get(run.draw).cloned())?
+    }
+
+    /// The largest id of a key space.
+    pub fn highest(&self, space: &str) -> Option<i64> {
+        let inner = self.lock();
+        inner.spaces.get(space)?.values().map(|run| run.last).max()
+    }
+
     /// How many ids there are.
     pub fn ids(&self) -> u64 {
         self.lock().ids

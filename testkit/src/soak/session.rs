@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Error, Result};
 use postgres::{Client, NoTls};
 
+use super::verdict::judge;
 use super::world::{Kind, Place, World};
 use crate::copy_ids;
 
@@ -49,7 +50,7 @@ impl Session {
             world: Arc::clone(world),
             place: Arc::clone(place),
             client: config.connect(NoTls)?,
-            number: world.next_session(),
+            number: world.findings.next_session(),
         })
     }
 
@@ -69,14 +70,14 @@ impl Session {
     pub(super) fn draw_from(&mut self, kind: Kind, tag: &str, way: Way) -> Result<()> {
         let space = self.place.space(kind, tag);
         let query = query(kind, tag, way);
-        let began = self.world.ledger.begin();
+        let began = self.world.findings.ledger.begin();
         let mut ids = Vec::new();
         let done = match way {
             Way::Batches(_, _) => self.array(&query, &mut ids),
             Way::Singles(_) => copy_ids(&mut self.client, &query, &mut ids),
         };
         let what = format!("{query} in {}", self.place.name);
-        let ledger = &self.world.ledger;
+        let ledger = &self.world.findings.ledger;
         ledger.record(&space, self.number, &what, began, &ids);
         if !ids.is_empty() {
             self.place.came(kind);
@@ -110,7 +111,7 @@ impl Session {
     /// The error given.
     pub(super) fn refused(&self, error: Error) -> Result<()> {
         let what = format!("session {} in {}", self.number, self.place.name);
-        if self.world.meets(&what, &error) {
+        if self.world.findings.meets(&what, judge(&error)) {
             return Err(error);
         }
         Ok(())

@@ -1,15 +1,12 @@
 //! What everybody who takes part in a soak shares.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Error;
 use postgres::Config;
 
-use super::ledger::Ledger;
-use super::verdict::{Verdict, judge};
+use super::findings::Findings;
 
 /// What may happen to a database, and so what its ids must differ from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,15 +173,11 @@ pub(super) enum Kind {
 /// Shared by the conductor and all who draw.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) ledger: Ledger,
+    pub(super) findings: Findings,
     config: Mutex<Config>,
     places: Mutex<Vec<Arc<Place>>>,
     /// Where most of the sessions go now.
     focus: Mutex<Option<Arc<Place>>>,
-    refusals: Mutex<BTreeMap<String, u64>>,
-    fault: Mutex<Option<String>>,
-    pub(super) stop: AtomicBool,
-    sessions: AtomicU32,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -194,14 +187,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl World {
     pub(super) fn new(config: Config) -> World {
         World {
-            ledger: Ledger::default(),
+            findings: Findings::default(),
             config: Mutex::new(config),
             places: Mutex::default(),
             focus: Mutex::default(),
-            refusals: Mutex::default(),
-            fault: Mutex::default(),
-            stop: AtomicBool::new(false),
-            sessions: AtomicU32::new(0),
         }
     }
 
@@ -234,42 +223,5 @@ impl World {
 
     pub(super) fn focus(&self) -> Option<Arc<Place>> {
         lock(&self.focus).clone()
-    }
-
-    pub(super) fn next_session(&self) -> u32 {
-        self.sessions.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Judges an error and notes it; whether the session is over.
-    pub(super) fn meets(&self, what: &str, error: &Error) -> bool {
-        match judge(error) {
-            Verdict::ThrownOut => true,
-            Verdict::Refused(state) => {
-                *lock(&self.refusals).entry(state).or_default() += 1;
-                false
-            }
-            Verdict::Fault(why) => {
-                self.fault(format!("{what}: {why}"));
-                true
-            }
-        }
-    }
-
-    /// Notes the first fault, which ends the soak.
-    pub(super) fn fault(&self, why: String) {
-        lock(&self.fault).get_or_insert(why);
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn first_fault(&self) -> Option<String> {
-        lock(&self.fault).clone()
-    }
-
-    pub(super) fn refusals(&self) -> BTreeMap<String, u64> {
-        lock(&self.refusals).clone()
-    }
-
-    pub(super) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
     }
 }

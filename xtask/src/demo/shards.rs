@@ -2,8 +2,6 @@
 //! application in an unmodified driver.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,10 +10,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use keywright_testkit::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_root};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
-use tempfile::TempDir;
 
+use crate::demo::program::Program;
 use crate::demo::show::Show;
-use crate::shell::{cargo, run};
+use crate::shell::run;
 
 /// Orders before their table is switched over to keys.
 const ORDERS_NATIVE: u64 = 1_000;
@@ -40,10 +38,7 @@ GRANT SELECT, INSERT ON shop.* TO app@'127.0.0.1';";
 pub(crate) struct Shards {
     servers: [MariaServer; 2],
     ports: [u16; 2],
-    config: PathBuf,
-    proxy: Option<Child>,
-    // Dropped last: configuration and log lie in it.
-    dir: TempDir,
+    program: Program,
 }
 
 impl Shards {
@@ -66,74 +61,29 @@ impl Shards {
         let [first, _] = &servers;
         first.run("mysql", "CREATE DATABASE keywright")?;
         screen.stage("building the proxy");
-        run(&mut cargo([
-            "build",
-            "--release",
-            "--package",
-            "keywright-proxy",
-        ]))?;
-        let dir = TempDir::new().context("making a temporary directory")?;
-        let config = dir.path().join("keywright.toml");
+        Program::build()?;
         let ports = [free_port()?, free_port()?];
-        fs::write(&config, configuration(&servers, ports, "observe"))?;
-        let mut shards = Shards {
+        let mut program = Program::new(&ports)?;
+        let config = configuration(&servers, ports, "observe");
+        program.configure(&config)?;
+        screen.stage("keywright init, then run; the keys of orders are native for the time being");
+        screen.say(&config);
+        run(&mut program.command("init"))?;
+        program.start()?;
+        Ok(Shards {
             servers,
             ports,
-            config,
-            proxy: None,
-            dir,
-        };
-        screen.stage("keywright init, then run; the keys of orders are native for the time being");
-        screen.say(&fs::read_to_string(&shards.config)?);
-        run(&mut shards.command("init"))?;
-        shards.start_proxy()?;
-        Ok(shards)
-    }
-
-    fn command(&self, what: &str) -> Command {
-        let mut command = Command::new(workspace_root().join("target/release/keywright"));
-        command.arg(what).arg("--config").arg(&self.config);
-        command
-    }
-
-    fn start_proxy(&mut self) -> Result<()> {
-        let log_file = self.dir.path().join("log");
-        let log = fs::File::options()
-            .create(true)
-            .append(true)
-            .open(&log_file)?;
-        let mut proxy = self
-            .command("run")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("starting keywright")?;
-        let ports = self.ports;
-        let accepts = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-        wait_until("the proxy", WAIT_MAX, || {
-            if let Some(status) = proxy.try_wait()? {
-                bail!(
-                    "the proxy ended ({status}):\n{}",
-                    fs::read_to_string(&log_file)?
-                );
-            }
-            Ok(ports.into_iter().all(accepts))
-        })?;
-        self.proxy = Some(proxy);
-        Ok(())
+            program,
+        })
     }
 
     /// While the application inserts.
     fn switch_on(&self, screen: &Show) -> Result<()> {
         screen.stage("mode = \"rewrite\" for orders, and SIGHUP, while the application inserts");
         let began = Instant::now();
-        fs::write(
-            &self.config,
-            configuration(&self.servers, self.ports, "rewrite"),
-        )?;
-        let proxy = self.proxy.as_ref().context("the proxy does not run")?;
-        run(Command::new("kill").arg("-HUP").arg(proxy.id().to_string()))?;
+        self.program
+            .configure(&configuration(&self.servers, self.ports, "rewrite"))?;
+        self.program.reload()?;
         let [first, _] = &self.servers;
         wait_until("the switch", WAIT_MAX, || {
             let keys = first.run(
@@ -149,12 +99,10 @@ impl Shards {
         Ok(())
     }
 
-    fn kill_proxy(&mut self) -> Result<()> {
-        if let Some(mut proxy) = self.proxy.take() {
-            proxy.kill().context("killing the proxy")?;
-            proxy.wait().context("waiting for its end")?;
-        }
-        Ok(())
+    /// A shard on which a program of its own may listen.
+    pub(crate) fn first(&self) -> &MariaServer {
+        let [first, _] = &self.servers;
+        first
     }
 
     /// Runs the application, kills the proxy under it, starts it again, and shows what came of it.
@@ -183,7 +131,7 @@ impl Shards {
             shop.wait_for(ORDERS_UNTIL_KILL);
             screen.stage("kill -9 of the proxy, in the middle of it, and a new start");
             let killed = Instant::now();
-            let restarted = self.kill_proxy().and_then(|()| self.start_proxy());
+            let restarted = self.program.kill().and_then(|()| self.program.start());
             if restarted.is_err() {
                 shop.stop.store(true, Ordering::SeqCst);
             }
@@ -262,13 +210,6 @@ impl Shards {
     }
 }
 
-impl Drop for Shards {
-    fn drop(&mut self) {
-        // There is nobody to tell, and the process may have ended by itself.
-        let _ = self.kill_proxy();
-    }
-}
-
 fn port_of([first, second]: [u16; 2], connection: usize) -> u16 {
     if connection.is_multiple_of(2) {
         first
@@ -301,7 +242,8 @@ fn configuration(servers: &[MariaServer; 2], ports: [u16; 2], orders: &str) -> S
     text
 }
 
-fn connect(port: u16) -> std::result::Result<Conn, mysql::Error> {
+/// As the application does.
+pub(super) fn connect(port: u16) -> std::result::Result<Conn, mysql::Error> {
     let options = OptsBuilder::new()
         .ip_or_hostname(Some("127.0.0.1"))
         .tcp_port(port)
