@@ -313,6 +313,12 @@ CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_feed_tag_wrapper';
 COMMENT ON FUNCTION keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint) IS
     'hands over ids that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
+
+CREATE FUNCTION keywright.handed_over(tags text[], OUT tag text, OUT last bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_handed_over_wrapper';
+COMMENT ON FUNCTION keywright.handed_over(text[]) IS
+    'how far the fed tags named were handed ids, in whatever database: a store that reserved less has gone back';
+
 -- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
 CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT same_life boolean,
         OUT suspended boolean, OUT here boolean, OUT layout text, OUT system text, OUT database bigint) RETURNS SETOF record
@@ -386,6 +392,7 @@ REVOKE ALL ON FUNCTION
     keywright.acknowledge_promotion(),
     keywright.await_demand(text[]),
     keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint),
+    keywright.handed_over(text[]),
     keywright.assignment(),
     keywright.mark_assignment(text, text),
     keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean),

@@ -143,6 +143,24 @@ pub(crate) async fn run(feeder: Arc<Feeder>, store: Arc<Store>, limits: Limits) 
     }
 }
 
+/// How far a server was handed ids. It goes on with those in its memory, whatever became of the store: one that reserved less has gone back,
+/// and nothing more is reserved of it.
+pub(crate) async fn handed_over(
+    settings: &FeedSettings,
+    store: &Store,
+) -> Result<Vec<(Tag, u64)>, Failure> {
+    let server = Server::connect(settings).await?;
+    note_handed_over(&server, store).await
+}
+
+async fn note_handed_over(server: &Server, store: &Store) -> Result<Vec<(Tag, u64)>, Failure> {
+    let last_ids = server.handed_over().await?;
+    for (tag, last) in &last_ids {
+        store.note_seen(tag, last.saturating_add(1));
+    }
+    Ok(last_ids)
+}
+
 /// Whether a server can be fed.
 pub(crate) async fn check(settings: &FeedSettings) -> Result<(), Failure> {
     Server::connect(settings).await?.may_feed().await
@@ -166,6 +184,7 @@ impl Feeding {
     async fn feed(&mut self, backoff: &mut Backoff) -> Result<(), Failure> {
         let feeder = Arc::clone(&self.feeder);
         let server = Server::connect(&feeder.settings).await?;
+        note_handed_over(&server, &self.store).await?;
         while !self.is_closed() {
             let demands = server.await_demand().await?;
             feeder.is_up.store(true, Ordering::Relaxed);

@@ -220,6 +220,19 @@ impl Keys {
         check.await.unwrap_or_else(broken_off)
     }
 
+    /// The largest id of each tag that a server was handed. From here on a store that reserved less counts as one that has gone back.
+    ///
+    /// # Errors
+    /// The server cannot be asked.
+    pub async fn handed_over(&self, settings: &FeedSettings) -> Result<Vec<(Tag, u64)>, Failure> {
+        let (settings, store) = (settings.clone(), Arc::clone(&self.0.store));
+        let ask = self
+            .0
+            .runtime
+            .spawn(async move { feed::handed_over(&settings, &store).await });
+        ask.await.unwrap_or_else(broken_off)
+    }
+
     /// Figures of the servers that are fed.
     pub fn feed_stats(&self) -> Vec<FeedStats> {
         let sources = self.sources();

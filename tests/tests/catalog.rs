@@ -108,6 +108,7 @@ keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean,integer,byt
 keywright.drop_tag(text) v u called owner owner
 keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint) v u called caller owner
 keywright.grant_tag(text,name) v u called owner owner
+keywright.handed_over(text[]) v u called caller owner
 keywright.health_checks() v r called owner owner,pg_monitor
 keywright.hidden_number(text,bigint) s r strict owner owner
 keywright.hide_key(text) s r called owner owner

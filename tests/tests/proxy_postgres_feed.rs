@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use keywright_testkit::redis::RespClient;
 use keywright_testkit::{
     Flavour, IdLog, Load, PgServer, ProxyConfig, ProxyProcess, Result, Stop, Upstream, WAIT_MAX,
     assert_has, make_store, query_i64, wait_until,
@@ -16,7 +17,7 @@ fn fed_server() -> Result<PgServer> {
     let mut keeper = server.client("postgres")?;
     keeper.batch_execute(
         "CREATE EXTENSION keywright; CREATE ROLE feeder LOGIN; GRANT USAGE ON SCHEMA keywright TO feeder; \
-         GRANT EXECUTE ON FUNCTION keywright.await_demand, keywright.feed_tag TO feeder",
+         GRANT EXECUTE ON FUNCTION keywright.await_demand, keywright.feed_tag, keywright.handed_over TO feeder",
     )?;
     keeper.batch_execute("CREATE DATABASE shop")?;
     server.client("shop")?.batch_execute(
@@ -149,6 +150,66 @@ fn programs_may_be_away_for_as_long_as_ranges_last() -> Result<()> {
     client.batch_execute("RESET keywright.refill_wait_ms_max")?;
     program.restart()?;
     query_i64(&mut client, "SELECT next_biz_id('orders')")?;
+    Ok(())
+}
+
+/// A server that is fed knows how far ids came: of a store that was put back by a backup nothing is given, and whoever says that it was restored
+/// need not know it.
+#[test]
+fn servers_are_asked_how_far_ids_came_before_a_restored_store_gives_any() -> Result<()> {
+    let mut server = fed_server()?;
+    let dir = tempfile::tempdir()?;
+    let store = dir.path().join("store.db");
+    let config = ProxyConfig {
+        more: section(&server),
+        ..ProxyConfig::key_port(&store, "keys = { orders = \"segment:orders\" }")
+    };
+    ProxyProcess::said(&config, &["init"])?;
+    let mut client = server.client("shop")?;
+    let draw = "SELECT max(next_biz_id('orders')) FROM generate_series(1, 1000)";
+    let known = "SELECT reserved_to FROM keywright.tags";
+    let mut program = ProxyProcess::start(config.clone())?;
+    query_i64(&mut client, draw)?;
+    program.stop()?;
+    let backup = std::fs::read(&store)?;
+    let backed_up = query_i64(&mut client, known)?;
+    program.restart()?;
+    let mut reserved_to = 0;
+    wait_until("ranges that the backup knows nothing of", WAIT_MAX, || {
+        query_i64(&mut client, draw)?;
+        reserved_to = query_i64(&mut client, known)?;
+        Ok(reserved_to > backed_up)
+    })?;
+    program.stop()?;
+    reserved_to = query_i64(&mut client, known)?;
+    std::fs::write(&store, backup)?;
+    // The file looks like the one of before.
+    program.restart()?;
+    let mut port = RespClient::connect(program.key_port()?)?;
+    let refused = port.say("INCR orders")?;
+    assert_has(
+        refused.error()?,
+        &["BOUND_DAMAGED", "the store has gone back"],
+    );
+    program.stop()?;
+    let restored = ["store", "restored", "--lost", "1s"];
+    let said = ProxyProcess::said(&config, &restored)?;
+    let told = format!("PostgreSQL servers were handed ids up to {reserved_to}");
+    assert_has(&said, &[&told]);
+    program.restart()?;
+    let mut port = RespClient::connect(program.key_port()?)?;
+    assert!(port.say("INCR orders")?.integer()? > reserved_to);
+    program.stop()?;
+    server.stop(Stop::Fast)?;
+    let output = ProxyProcess::command(&config, &restored)?;
+    assert_has(
+        &String::from_utf8(output.stderr)?,
+        &["cannot be fed", "if it is gone, add --fed-servers-gone"],
+    );
+    ProxyProcess::said(
+        &config,
+        &["store", "restored", "--lost", "1s", "--fed-servers-gone"],
+    )?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Feeding: fed tags, and what programs that hand ranges over see: what is wanted, and the hand-over. They are connected to one database of the server,
 //! and feed the tags of all. Who may call these is decided by GRANT EXECUTE; whoever may, is believed that his ranges are nobody else's.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use crate::shmem::slot::Attached;
 use crate::shmem::tag_slot::{HandedOver, TagSlot};
 use crate::{arguments, guard, settings};
 
+const TAGS: &str = "the array of tags";
 /// How long a call waits for something to be wanted.
 const DEMAND_MS_MAX: u64 = 1_000;
 /// After so long without a hand-over another call is told of the same again.
@@ -68,7 +69,7 @@ fn keywright_await_demand(tags: Option<Array<'_, &str>>) -> Demands {
     let found = || {
         guard::require_preload()?;
         guard::require_writable("await_demand")?;
-        let named = arguments::required(tags, "the array of tags")?;
+        let named = arguments::required(tags, TAGS)?;
         let tags: HashSet<&str> = named.iter().flatten().collect();
         let feeding = Feeding::here().ok_or_else(guard::not_preloaded)?;
         let deadline = Instant::now() + Duration::from_millis(DEMAND_MS_MAX);
@@ -135,6 +136,35 @@ fn untold(tags: &HashSet<&str>) -> Vec<(Attached<TagSlot>, TagKey)> {
             .is_ok()
     });
     all.map(|(tag, key, _)| (tag, key)).collect()
+}
+
+type LastIds = TableIterator<'static, (name!(tag, String), name!(last, i64))>;
+
+/// The largest id that each of the tags named was handed, over all databases of the server, needed or not: in this life of its memory, or
+/// before it as far as a database that has asked knows.
+#[pg_extern(sql = false)]
+fn keywright_handed_over(tags: Option<Array<'_, &str>>) -> LastIds {
+    let found = || {
+        guard::require_preload()?;
+        let named = arguments::required(tags, TAGS)?;
+        let tags: HashSet<&str> = named.iter().flatten().collect();
+        let mut last_ids = BTreeMap::new();
+        for (tag, key) in directory::slots::<TagSlot>() {
+            let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
+            let name = key.tag();
+            if key.source() == Source::Fed
+                && floor > 0
+                && tags.contains(name.as_str())
+                && !reuse::is_dropped(tag.slot)
+            {
+                let last: &mut u64 = last_ids.entry(name).or_default();
+                *last = floor.saturating_sub(1).max(*last);
+            }
+        }
+        Ok::<_, Failure>(last_ids)
+    };
+    let last_ids = found().or_raise().into_iter();
+    TableIterator::new(last_ids.map(|(tag, last)| (tag, last.cast_signed())))
 }
 
 /// A range that a store reserved for good, and for which tag of which incarnation.

@@ -15,6 +15,7 @@ use keywright_store::switch::{RuleName, Standing, Switchboard};
 use keywright_store::{Failure, Keys};
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use super::File;
 use super::schema_refresh::SchemaRefresh;
@@ -85,6 +86,17 @@ async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
     }
 }
 
+/// Servers that are fed know how far ids came, so that a store that has gone back is known for one before a key of it is given. One that does
+/// not answer is told of when it is fed.
+async fn ask_fed_servers(config: &Config, keys: &Keys) {
+    let mut asking = JoinSet::new();
+    for feed in config.feeds.clone() {
+        let keys = keys.clone();
+        asking.spawn(async move { keys.handed_over(&feed).await });
+    }
+    while asking.join_next().await.is_some() {}
+}
+
 /// Rules of whose tables nothing says that they were native, or switched: they may have had keys without the fence.
 async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<RuleName> {
     if !config.rules.iter().any(|rule| rule.is_switched) {
@@ -110,6 +122,7 @@ impl<'a> Running<'a> {
     ) -> Result<Running<'a>> {
         let known = takes_over.then_some([].as_slice());
         are_there(&keys, &config.tags(), known).await?;
+        ask_fed_servers(&config, &keys).await;
         let config = Arc::new(config);
         let counters = Arc::new(Counters::default());
         counters.reloaded(true, SystemTime::now());

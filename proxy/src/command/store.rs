@@ -1,9 +1,13 @@
 //! `store`: what is done to a store as a whole.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use keywright_core::Tag;
+use keywright_proxy::config::Config;
+use keywright_store::{Above, Keys};
 
 use super::{File, runtime};
 
@@ -31,6 +35,9 @@ struct Restored {
     /// The time from the backup to the last key that was given, or longer: 90s, 15m, 2h, 1day.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     lost: Duration,
+    /// PostgreSQL servers that are fed and do not answer are gone, and the ids in their memory with them.
+    #[arg(long)]
+    fed_servers_gone: bool,
 }
 
 impl Store {
@@ -47,13 +54,25 @@ impl Restored {
             bail!("--lost is more than a year");
         }
         let (config, keys) = self.file.open()?;
-        let tags = runtime()?.block_on(keys.restored(self.lost));
+        let runtime = runtime()?;
+        let last_ids = runtime.block_on(self.handed_over(&config, &keys))?;
+        let tags = runtime.block_on(keys.restored(self.lost));
         let tags = tags.map_err(|failure| anyhow::anyhow!("{failure}"))?;
         for its in &tags {
             println!(
                 "tag \"{}\": its bound is {}, and a gap of {} ids or more is left out above it",
                 its.tag, its.next, its.gap
             );
+        }
+        for (tag, id) in last_ids {
+            let above = Above::Tag { tag, id };
+            let next = runtime.block_on(keys.advance(&above));
+            let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+            if let Above::Tag { tag, id } = above {
+                println!(
+                    "tag \"{tag}\": PostgreSQL servers were handed ids up to {id}, so it goes on at {next}"
+                );
+            }
         }
         if !config.store.has_own_tags() {
             println!("tags are another system's: keywright advance them above all that was given");
@@ -73,5 +92,25 @@ impl Restored {
             "tags that were made after the backup are gone: advance them when init has made them again"
         );
         Ok(())
+    }
+
+    /// How far each tag came in servers that are fed, which go on with what they have. Asked before anything is changed.
+    async fn handed_over(&self, config: &Config, keys: &Keys) -> Result<BTreeMap<Tag, u64>> {
+        let mut last_ids: BTreeMap<Tag, u64> = BTreeMap::new();
+        for feed in &config.feeds {
+            let answer = keys.handed_over(feed).await;
+            let of_server = match answer {
+                Ok(of_server) => of_server,
+                Err(_) if self.fed_servers_gone => continue,
+                Err(failure) => bail!(
+                    "{failure}\nit may have ids in its memory that the store knows nothing of; if it is gone, add --fed-servers-gone"
+                ),
+            };
+            for (tag, last) in of_server {
+                let known = last_ids.entry(tag).or_default();
+                *known = last.max(*known);
+            }
+        }
+        Ok(last_ids)
     }
 }

@@ -18,8 +18,11 @@ const AWAIT_DEMAND: &str = "SELECT incarnation, database::text, extension::text,
 
 const FEED_TAG: &str = "SELECT keywright.feed_tag(?, ?, ?, ?, ?, ?, ?, ?, ?)::text";
 
+const HANDED_OVER: &str = "SELECT tag, last FROM keywright.handed_over(?)";
+
 const MAY_FEED: &str = "SELECT pg_catalog.has_function_privilege('keywright.await_demand(text[])', 'EXECUTE') \
                         AND pg_catalog.has_function_privilege('keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint)', 'EXECUTE') \
+                        AND pg_catalog.has_function_privilege('keywright.handed_over(text[])', 'EXECUTE') \
                         AS may, pg_catalog.pg_is_in_recovery() AS is_standby";
 
 /// What a tag of one incarnation wants.
@@ -94,7 +97,7 @@ impl Server {
                 Cause::Privilege,
                 format!("the user of the server at {} may not feed", self.address),
             )
-            .hint("GRANT USAGE ON SCHEMA keywright and EXECUTE on keywright.await_demand and keywright.feed_tag to it")),
+            .hint("GRANT USAGE ON SCHEMA keywright and EXECUTE on keywright.await_demand, keywright.feed_tag and keywright.handed_over to it")),
             Err(error) => Err(failure(&self.address, &error)),
         }
     }
@@ -104,6 +107,16 @@ impl Server {
         let rows = self.ask(AWAIT_DEMAND, values![self.tags.as_str()]).await;
         let demands = rows.and_then(|rows| rows.iter().map(demand).collect());
         demands.map_err(|error| failure(&self.address, &error))
+    }
+
+    /// The largest id that it was handed of each tag, as far as it knows.
+    pub(super) async fn handed_over(&self) -> Result<Vec<(Tag, u64)>, Failure> {
+        let rows = self.ask(HANDED_OVER, values![self.tags.as_str()]).await;
+        let last_ids = rows.and_then(|rows| {
+            let last_id = |row| Ok((tag(row)?, column(row, "last")?));
+            rows.iter().map(last_id).collect()
+        });
+        last_ids.map_err(|error| failure(&self.address, &error))
     }
 
     /// Hands a range over.
@@ -156,8 +169,15 @@ fn array(tags: &[Tag]) -> String {
     format!("{{{}}}", quoted.join(","))
 }
 
-fn demand(row: &Row) -> Result<Demand, StoreError> {
+fn tag(row: &Row) -> Result<Tag, StoreError> {
     let tag: String = column(row, "tag")?;
+    Tag::parse(&tag).map_err(|_| StoreError::Column {
+        column: "tag".to_owned(),
+        value: tag,
+    })
+}
+
+fn demand(row: &Row) -> Result<Demand, StoreError> {
     Ok(Demand {
         place: Place {
             incarnation: column(row, "incarnation")?,
@@ -166,10 +186,7 @@ fn demand(row: &Row) -> Result<Demand, StoreError> {
             generation: column(row, "generation")?,
             sequence: column(row, "sequence")?,
         },
-        tag: Tag::parse(&tag).map_err(|_| StoreError::Column {
-            column: "tag".to_owned(),
-            value: tag,
-        })?,
+        tag: tag(row)?,
         wanted: column(row, "wanted")?,
         above: column(row, "above")?,
     })
@@ -182,7 +199,7 @@ fn failure(address: &str, error: &StoreError) -> Failure {
     );
     match error.is_refusal() {
         true => failure.hint(
-            "the database of its url needs the extension, and its user EXECUTE on keywright.await_demand and keywright.feed_tag",
+            "the database of its url needs the extension, and its user EXECUTE on keywright.await_demand, keywright.feed_tag and keywright.handed_over",
         ),
         false => failure.hint("is the server there, and the url of its [[feed]] section right?"),
     }

@@ -16,7 +16,7 @@ use crate::engine::postgres::{PostgresSettings, address};
 #[serde(deny_unknown_fields)]
 pub struct RawFeed {
     /// `postgres://user[:password]@host[:port]/database`: a database of the server that has the extension, in which the user may execute
-    /// `keywright.await_demand` and `keywright.feed_tag`. Through it the tags of all databases are fed.
+    /// `keywright.await_demand`, `keywright.feed_tag` and `keywright.handed_over`. Through it the tags of all databases are fed.
     pub url: String,
     /// The tags that are fed, by name; each must be in the store (`keywright init` makes it).
     pub tags: Vec<String>,

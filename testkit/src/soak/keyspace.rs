@@ -55,6 +55,6 @@ impl KeySpaceSoak {
     /// # Errors
     /// An id was seen twice, something failed that must not, or ids stopped coming.
     pub fn run(self) -> Result<KeySpaceReport> {
-        Conductor::begin(&self)?.conduct()
+        Conductor::begin(self.seed, self.store)?.conduct(self.length, self.ids_min)
     }
 }

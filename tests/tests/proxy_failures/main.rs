@@ -433,7 +433,9 @@ fn a_proxy_that_stops(shop: &Shop) -> Result<()> {
 
 /// What is left is issued; then inserts fail, and everything else goes on.
 fn a_store_that_is_away(shop: &Shop) -> Result<()> {
-    let mut store = Upstream::start(Flavour::MariaDb)?;
+    // One that lost its last commits would have gone back.
+    let durable = ["--innodb-flush-log-at-trx-commit=1"];
+    let mut store = Upstream::start_with(Flavour::MariaDb, &durable)?;
     let mut config = shop.config.clone();
     config.store_url = make_store(&store, "keywright", &[("orders", 1_000_000)])?;
     // The fence of the others is that of another store's keys.

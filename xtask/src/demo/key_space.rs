@@ -23,7 +23,7 @@ const RECONNECT_EVERY: Duration = Duration::from_millis(50);
 const POSTGRES: [&str; 4] = [
     "CREATE ROLE keywright_feeder LOGIN",
     "GRANT USAGE ON SCHEMA keywright TO keywright_feeder; \
-     GRANT EXECUTE ON FUNCTION keywright.await_demand, keywright.feed_tag TO keywright_feeder",
+     GRANT EXECUTE ON FUNCTION keywright.await_demand, keywright.feed_tag, keywright.handed_over TO keywright_feeder",
     "SELECT keywright.create_fed_tag('invoices')",
     "CREATE TABLE invoice (id bigint PRIMARY KEY DEFAULT next_biz_id('invoices'), body text)",
 ];

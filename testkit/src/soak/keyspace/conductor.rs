@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 
 use super::event::{Event, Original, ProgramEnd};
 use super::fleet::{Fleet, SERVERS_MAX, Served, TABLES};
 use super::issuer::{dry, last_draw};
-use super::{KeySpaceReport, KeySpaceSoak, drawer, rows};
+use super::report::KeySpaceReport;
+use super::store::StoreKind;
+use super::{drawer, rows};
 use crate::machine::process::send;
 use crate::{ProxyProcess, Replication, Stop, WAIT_MAX, assert_has, wait_until};
 
@@ -29,8 +31,6 @@ pub(super) struct Conductor {
     random: fastrand::Rng,
     events: BTreeMap<&'static str, u32>,
     seed: u64,
-    length: Duration,
-    ids_min: u64,
     began: Instant,
     drawers: Vec<JoinHandle<()>>,
 }
@@ -40,26 +40,24 @@ impl Conductor {
     ///
     /// # Errors
     /// Something does not start.
-    pub(super) fn begin(soak: &KeySpaceSoak) -> Result<Conductor> {
-        let fleet = Fleet::start(soak.store)?;
-        let drawers = (0..DRAWERS).map(|number| drawer::start(&fleet.world, soak.seed ^ number));
+    pub(super) fn begin(seed: u64, store: StoreKind) -> Result<Conductor> {
+        let fleet = Fleet::start(store)?;
+        let drawers = (0..DRAWERS).map(|number| drawer::start(&fleet.world, seed ^ number));
         Ok(Conductor {
             drawers: drawers.collect(),
             fleet,
-            random: fastrand::Rng::with_seed(soak.seed),
+            random: fastrand::Rng::with_seed(seed),
             events: BTreeMap::new(),
-            seed: soak.seed,
-            length: soak.length,
-            ids_min: soak.ids_min,
+            seed,
             began: Instant::now(),
         })
     }
 
-    /// Lets things happen for as long as is wanted, then sums up.
+    /// Lets things happen for so long and until so many ids were seen, then sums up.
     ///
     /// # Errors
     /// An id was seen twice, something failed that must not, or ids stopped coming.
-    pub(super) fn conduct(mut self) -> Result<KeySpaceReport> {
+    pub(super) fn conduct(mut self, length: Duration, ids_min: u64) -> Result<KeySpaceReport> {
         // Making all of it is not part of it.
         self.began = Instant::now();
         for issuer in self.fleet.world.issuers() {
@@ -67,7 +65,8 @@ impl Conductor {
         }
         let mut number = 0_u32;
         let mut done = self.wait_for_ids(IDS_BETWEEN);
-        while done.is_ok() && self.goes_on() {
+        let ids = |fleet: &Fleet| fleet.world.findings.ledger.ids();
+        while done.is_ok() && (self.began.elapsed() < length || ids(&self.fleet) < ids_min) {
             number += 1;
             let event = Event::draw(&mut self.random);
             done = self.next(number, event);
@@ -100,10 +99,6 @@ impl Conductor {
             events: self.events,
             refusals: findings.refusals(),
         })
-    }
-
-    fn goes_on(&self) -> bool {
-        self.began.elapsed() < self.length || self.fleet.world.findings.ledger.ids() < self.ids_min
     }
 
     fn next(&mut self, number: u32, event: Event) -> Result<()> {
@@ -342,9 +337,10 @@ impl Conductor {
         let lost = format!("{minutes}m");
         let said = ProxyProcess::said(&config, &["store", "restored", "--lost", &lost])?;
         assert_has(&said, &["tag \"orders\": its bound is"]);
-        let highest = self.fleet.highest()?.to_string();
-        let said = ProxyProcess::command(&config, &["advance", "orders", "--above", &highest])?;
-        ensure!(said.status.success(), "{said:?}");
+        // What clients of programs got since the backup is estimated; an operator says what he knows.
+        let ledger = &self.fleet.world.findings.ledger;
+        let highest = ledger.highest("orders").unwrap_or(0).to_string();
+        ProxyProcess::said(&config, &["advance", "orders", "--above", &highest])?;
         for program in &mut self.fleet.programs {
             program.reconfigure(config.clone());
             program.restart()?;

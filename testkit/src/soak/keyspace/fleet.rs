@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 
 use super::drawer::World;
-use super::issuer::{Door, Issuer};
+use super::issuer::{Address, Issuer};
 use super::store::{Store, StoreKind};
-use crate::{Flavour, PgServer, ProxyConfig, ProxyProcess, Upstream, assert_has, query_i64};
+use crate::{Flavour, PgServer, ProxyConfig, ProxyProcess, Upstream, assert_has};
 
 /// Databases of each server that issue; one more feeds.
 const DATABASES: [&str; 2] = ["shop_0", "shop_1"];
@@ -106,8 +106,8 @@ impl Fleet {
         self.made += 1;
         let name = format!("server {}", self.made);
         let issuers = DATABASES.map(|database| {
-            let door = database_of(&server, database);
-            Arc::new(Issuer::new(format!("{database} of {name}"), door))
+            let address = database_of(&server, database);
+            Arc::new(Issuer::new(format!("{database} of {name}"), address))
         });
         for issuer in &issuers {
             self.world.add(issuer);
@@ -127,22 +127,6 @@ impl Fleet {
             self.world.remove(issuer);
         }
     }
-
-    /// Above everything that was handed over or seen.
-    ///
-    /// # Errors
-    /// A server does not answer.
-    pub(super) fn highest(&self) -> Result<i64> {
-        let mut highest = self.world.findings.ledger.highest("orders").unwrap_or(0);
-        for served in &self.servers {
-            for database in DATABASES {
-                let mut client = served.server.client(database)?;
-                let sql = "SELECT coalesce(max(reserved_to), 0) FROM keywright.tags";
-                highest = highest.max(query_i64(&mut client, sql)?);
-            }
-        }
-        Ok(highest)
-    }
 }
 
 impl Served {
@@ -160,8 +144,8 @@ impl Served {
     }
 }
 
-fn database_of(server: &PgServer, database: &str) -> Door {
-    Door::Database(Box::new(server.config(database, "postgres")))
+fn database_of(server: &PgServer, database: &str) -> Address {
+    Address::Database(Box::new(server.config(database, "postgres")))
 }
 
 /// A server whose databases have a fed tag, and a role that feeds.
@@ -174,7 +158,7 @@ fn new_server() -> Result<PgServer> {
     let mut keeper = server.client("postgres")?;
     keeper.batch_execute(
         "CREATE EXTENSION keywright; CREATE ROLE feeder LOGIN; GRANT USAGE ON SCHEMA keywright TO feeder; \
-         GRANT EXECUTE ON FUNCTION keywright.await_demand, keywright.feed_tag TO feeder",
+         GRANT EXECUTE ON FUNCTION keywright.await_demand, keywright.feed_tag, keywright.handed_over TO feeder",
     )?;
     for database in DATABASES {
         keeper.batch_execute(&format!("CREATE DATABASE {database}"))?;
@@ -205,13 +189,13 @@ fn issuers_of(number: usize, program: &ProxyProcess) -> Result<Vec<Issuer>> {
     let listeners = program.ports().get(..SHARDS).context("listeners")?;
     let mut issuers = vec![Issuer::new(
         format!("key port of {name}"),
-        Door::KeyPort(key_port),
+        Address::KeyPort(key_port),
     )];
     for (shard, &port) in listeners.iter().enumerate() {
         for table in TABLES {
             issuers.push(Issuer::new(
                 format!("{table} of shard {shard} by {name}"),
-                Door::Table(table, port),
+                Address::Table(table, port),
             ));
         }
     }

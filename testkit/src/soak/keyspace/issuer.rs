@@ -31,7 +31,7 @@ const REDIS_LEGITIMATE: &[&str] = &[
 
 /// Where clients reach an issuer.
 #[derive(Debug, Clone)]
-pub(super) enum Door {
+pub(super) enum Address {
     /// A database whose tag is fed.
     Database(Box<Config>),
     /// A table behind the listener at this port.
@@ -49,17 +49,17 @@ pub(super) struct Issuer {
 
 #[derive(Debug)]
 struct State {
-    door: Door,
+    address: Address,
     came: Instant,
     refused: Option<String>,
 }
 
 impl Issuer {
-    pub(super) fn new(name: String, door: Door) -> Issuer {
+    pub(super) fn new(name: String, address: Address) -> Issuer {
         Issuer {
             name,
             state: Mutex::new(State {
-                door,
+                address,
                 came: Instant::now(),
                 refused: None,
             }),
@@ -70,8 +70,8 @@ impl Issuer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn moved_to(&self, door: Door) {
-        self.state().door = door;
+    pub(super) fn moved_to(&self, address: Address) {
+        self.state().address = address;
     }
 
     /// When ids came last.
@@ -97,19 +97,19 @@ impl Issuer {
     /// # Errors
     /// Nobody is there, or refuses.
     pub(super) fn connect(&self) -> Result<Connected> {
-        let door = self.state().door.clone();
-        Ok(match door {
-            Door::Database(mut config) => {
+        let address = self.state().address.clone();
+        Ok(match address {
+            Address::Database(mut config) => {
                 config
                     .options(OPTIONS)
                     .connect_timeout(Duration::from_secs(10));
                 Connected::Database(Box::new(config.connect(NoTls)?))
             }
-            Door::Table(table, port) => {
+            Address::Table(table, port) => {
                 let wire = Wire::connect_tcp(port, &Login::root("shop"))?;
                 Connected::Table(table, Box::new(wire))
             }
-            Door::KeyPort(port) => Connected::KeyPort(RespClient::connect(port)?),
+            Address::KeyPort(port) => Connected::KeyPort(RespClient::connect(port)?),
         })
     }
 }
