@@ -12,7 +12,6 @@ use crate::answer::errors::write_error;
 use crate::answer::reply::PendingLastInsertId;
 use crate::budget::{Budget, Held};
 use crate::client::one_by_one::OneByOne;
-use crate::flow::Flow;
 use crate::insert::at_fence::AtFence;
 use crate::insert::in_place::Rewriting;
 use crate::insert::plan_cache::PlanCache;
@@ -54,8 +53,6 @@ pub(crate) struct Connection {
     pub(crate) table_report: TableReport,
     /// A question of our own that the server has not answered yet; then it is nobody else's turn.
     pub(crate) probe: Option<Probe>,
-    /// For passthrough.
-    pub(crate) flow: Flow,
     /// A command whose rest is still to be passed on.
     pub(crate) rest: Option<CommandRest>,
     pub(crate) answer: Answer,
@@ -115,7 +112,6 @@ impl Connection {
             plan_cache: PlanCache::default(),
             table_report: TableReport::default(),
             probe: None,
-            flow: Flow::new(last_status),
             rest: None,
             one_by_one: None,
             gathered: Vec::new(),

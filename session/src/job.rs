@@ -11,6 +11,7 @@ use crate::answer::after::After;
 use crate::answer::reply::Reply;
 use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::connection::Connection;
+use crate::flow::{Flow, Rest};
 use crate::step::{KeyFailure, Step};
 
 /// Longest answer that is gathered: to statements of our own, to INSERTs, and to a PREPARE with its 65,535 parameters.
@@ -29,8 +30,8 @@ pub(crate) enum Job {
     Rewritten(Reply),
     /// A statement that takes several steps.
     Work(Box<dyn Work>),
-    /// Bytes pass both ways until the end.
-    Passthrough,
+    /// Bytes pass both ways until the end, and this is how they flow.
+    Passthrough(Flow),
 }
 
 /// A statement that takes several steps between the client and the upstream. How far it has come is one enum, in the file of its kind.
@@ -85,10 +86,8 @@ pub(crate) enum Turn {
     File,
     /// The driver's: it looks for keys.
     Keys,
-    /// The upstream's: it answers.
+    /// The upstream's: it answers. Of a passthrough nobody knows.
     Upstream,
-    /// Nobody's: bytes pass both ways until the end.
-    Passthrough,
 }
 
 /// What becomes of the command at the front, and what the driver does now. A function that returns a [`Step`] alone begins no job.
@@ -142,9 +141,18 @@ impl Job {
     pub(crate) fn turn(&self) -> Turn {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
-            Self::Passing(_) | Self::Rewritten(_) => Turn::Upstream,
+            Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough(_) => Turn::Upstream,
             Self::Work(work) => work.turn(),
-            Self::Passthrough => Turn::Passthrough,
+        }
+    }
+
+    /// What a passthrough is doing; nobody asks of others, which are read.
+    pub(crate) fn rest(&self) -> Rest {
+        match self {
+            Self::Passthrough(flow) => flow.rest(),
+            Self::Idle | Self::Answered | Self::Passing(_) | Self::Rewritten(_) | Self::Work(_) => {
+                Rest::Busy
+            }
         }
     }
 
@@ -153,7 +161,7 @@ impl Job {
         match self {
             Self::Work(work) => work.turn() == Turn::File,
             Self::Passing(_) => connection.answer.wants_local_file(),
-            Self::Idle | Self::Answered | Self::Rewritten(_) | Self::Passthrough => false,
+            Self::Idle | Self::Answered | Self::Rewritten(_) | Self::Passthrough(_) => false,
         }
     }
 
@@ -163,7 +171,7 @@ impl Job {
             Self::Idle => true,
             // A file may have come for it.
             Self::Work(work) => !work.takes_file() && work.turn() == Turn::Command,
-            Self::Answered | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough => false,
+            Self::Answered | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough(_) => false,
         }
     }
 
@@ -180,7 +188,7 @@ impl Job {
             | Self::Answered
             | Self::Passing(_)
             | Self::Rewritten(_)
-            | Self::Passthrough => false,
+            | Self::Passthrough(_) => false,
         }
     }
 
@@ -201,6 +209,9 @@ impl Job {
         if connection.probe.is_some() {
             return Step::Blocked;
         }
+        if let Self::Passthrough(flow) = self {
+            return flow.pass_client(bytes);
+        }
         let turn = self.turn();
         match turn {
             Turn::Command | Turn::File => {}
@@ -208,7 +219,6 @@ impl Job {
             Turn::Upstream if matches!(self, Self::Work(work) if work.takes_file()) => {}
             Turn::Upstream => return self.local_file(connection, bytes),
             Turn::Keys => return Step::Blocked,
-            Turn::Passthrough => return connection.flow.pass_client(bytes),
         }
         let is_answered = matches!(self, Self::Answered);
         let next = if let Self::Idle = self {
@@ -257,9 +267,10 @@ impl Job {
                 }),
             }),
             Self::Work(work) => work.on_client(connection, bytes),
-            waiting @ (Self::Idle | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough) => {
-                Ok(waiting.with(Step::Blocked))
-            }
+            waiting @ (Self::Idle
+            | Self::Passing(_)
+            | Self::Rewritten(_)
+            | Self::Passthrough(_)) => Ok(waiting.with(Step::Blocked)),
         }
     }
 
@@ -280,10 +291,12 @@ impl Job {
         if connection.probe.is_some() {
             return self.gather(connection, bytes);
         }
+        if let Self::Passthrough(flow) = self {
+            return Ok(flow.pass_upstream(bytes));
+        }
         match self.turn() {
             // Nobody asked: the server says why it is about to close.
             Turn::Command | Turn::File | Turn::Keys => Ok(Step::Forward(bytes.len())),
-            Turn::Passthrough => Ok(connection.flow.pass_upstream(bytes)),
             Turn::Upstream if matches!(self, Self::Passing(_)) => {
                 self.pass_answer(connection, bytes)
             }
@@ -319,7 +332,7 @@ impl Job {
                 Step::Forward(walked.bytes)
             }
             Outcome::Endless => {
-                *self = Self::Passthrough;
+                *self = Self::Passthrough(Flow::new(connection.facts.status));
                 Step::Forward(bytes.len())
             }
             Outcome::Malformed => return Err(OutOfOrder),
@@ -334,7 +347,7 @@ impl Job {
                 Self::Idle
             }
             Self::Work(work) => work.on_reply(connection, end, answer),
-            waiting @ (Self::Idle | Self::Answered | Self::Passing(_) | Self::Passthrough) => {
+            waiting @ (Self::Idle | Self::Answered | Self::Passing(_) | Self::Passthrough(_)) => {
                 waiting
             }
         }

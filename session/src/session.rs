@@ -14,7 +14,7 @@ use crate::answer::errors::write_error;
 use crate::budget::Budget;
 use crate::client::show::Show;
 use crate::connection::Connection;
-use crate::flow::Rest;
+use crate::flow::{Flow, Rest};
 use crate::insert::in_place::Room;
 use crate::job::{Job, Turn};
 use crate::rules::Rules;
@@ -37,7 +37,7 @@ impl Session {
     pub fn new(rules: Arc<Rules>, facts: SessionFacts) -> Self {
         Self {
             job: match rules.is_empty() {
-                true => Job::Passthrough,
+                true => Job::Passthrough(Flow::new(facts.status)),
                 false => Job::Idle,
             },
             connection: Connection::new(rules, facts),
@@ -132,7 +132,7 @@ impl Session {
 
     /// What a connection in passthrough is doing.
     pub fn rest(&self) -> Rest {
-        self.connection.flow.rest()
+        self.job.rest()
     }
 
     /// Whether the command at the front was refused at the fence, and waits for other rules.

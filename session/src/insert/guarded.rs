@@ -31,7 +31,7 @@ impl Guarded {
             | Job::Answered
             | Job::Rewritten(_)
             | Job::Work(_)
-            | Job::Passthrough) => job.with(next.step),
+            | Job::Passthrough(_)) => job.with(next.step),
         }
     }
 }

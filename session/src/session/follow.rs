@@ -51,7 +51,7 @@ impl Session {
 
     /// Whether it is a passthrough, which cannot take rules.
     pub fn is_passthrough(&self) -> bool {
-        matches!(self.job, Job::Passthrough)
+        matches!(self.job, Job::Passthrough(_))
     }
 
     /// Takes other rules: between two commands, or while a command waits for them.
