@@ -91,8 +91,6 @@ pub(crate) struct Connection {
     pub(crate) goes_on: Option<u64>,
     /// The server has refused the command at the front at the fence.
     pub(crate) at_fence: Option<Box<AtFence>>,
-    /// The command that is passed on may be an INSERT whose rows the server leaves out at the fence.
-    pub(crate) watches_fence: bool,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
 }
@@ -132,7 +130,6 @@ impl Connection {
             under_way: Vec::new(),
             goes_on: None,
             at_fence: None,
-            watches_fence: false,
             waited: None,
         }
     }

@@ -12,6 +12,7 @@ use crate::answer::reply::Reply;
 use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::connection::Connection;
 use crate::flow::{Flow, Rest};
+use crate::insert::leaves_out::may_have_left_out;
 use crate::step::{KeyFailure, Step};
 
 /// Longest answer that is gathered: to statements of our own, to INSERTs, and to a PREPARE with its 65,535 parameters.
@@ -24,8 +25,12 @@ pub(crate) enum Job {
     Idle,
     /// The command at the front was answered, and goes nowhere.
     Answered,
-    /// The upstream's answer is passed on to the client.
-    Passing(After),
+    /// The upstream's answer is passed on to the client. It changes that.
+    Passing {
+        after: After,
+        /// The server may leave out rows of the command at the fence.
+        watches_fence: bool,
+    },
     /// A rewritten INSERT went out: its answer is put right once it is complete.
     Rewritten(Reply),
     /// A statement that takes several steps.
@@ -97,6 +102,16 @@ pub(crate) struct Next {
     pub(crate) step: Step,
 }
 
+impl Next {
+    /// Where it is passed on, its warnings are looked at before its client hears that it succeeded.
+    pub(crate) fn watching_fence(mut self) -> Self {
+        if let Job::Passing { watches_fence, .. } = &mut self.job {
+            *watches_fence = true;
+        }
+        self
+    }
+}
+
 impl From<Step> for Next {
     fn from(step: Step) -> Self {
         Self {
@@ -111,9 +126,17 @@ impl Job {
     pub(crate) fn of_reply(reply: Reply, returning: bool) -> Self {
         if returning {
             // A result set: rows pass as they are.
-            Self::Passing(After::Returned(reply))
+            Self::passing(After::Returned(reply))
         } else {
             Self::Rewritten(reply)
+        }
+    }
+
+    /// The upstream's answer is passed on.
+    pub(crate) fn passing(after: After) -> Self {
+        Self::Passing {
+            after,
+            watches_fence: false,
         }
     }
 
@@ -141,7 +164,7 @@ impl Job {
     pub(crate) fn turn(&self) -> Turn {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
-            Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough(_) => Turn::Upstream,
+            Self::Passing { .. } | Self::Rewritten(_) | Self::Passthrough(_) => Turn::Upstream,
             Self::Work(work) => work.turn(),
         }
     }
@@ -150,9 +173,11 @@ impl Job {
     pub(crate) fn rest(&self) -> Rest {
         match self {
             Self::Passthrough(flow) => flow.rest(),
-            Self::Idle | Self::Answered | Self::Passing(_) | Self::Rewritten(_) | Self::Work(_) => {
-                Rest::Busy
-            }
+            Self::Idle
+            | Self::Answered
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Work(_) => Rest::Busy,
         }
     }
 
@@ -160,7 +185,7 @@ impl Job {
     pub(crate) fn awaits_file(&self, connection: &Connection) -> bool {
         match self {
             Self::Work(work) => work.turn() == Turn::File,
-            Self::Passing(_) => connection.answer.wants_local_file(),
+            Self::Passing { .. } => connection.answer.wants_local_file(),
             Self::Idle | Self::Answered | Self::Rewritten(_) | Self::Passthrough(_) => false,
         }
     }
@@ -171,7 +196,9 @@ impl Job {
             Self::Idle => true,
             // A file may have come for it.
             Self::Work(work) => !work.takes_file() && work.turn() == Turn::Command,
-            Self::Answered | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough(_) => false,
+            Self::Answered | Self::Passing { .. } | Self::Rewritten(_) | Self::Passthrough(_) => {
+                false
+            }
         }
     }
 
@@ -186,7 +213,7 @@ impl Job {
             Self::Work(work) => work.is_half_way(),
             Self::Idle
             | Self::Answered
-            | Self::Passing(_)
+            | Self::Passing { .. }
             | Self::Rewritten(_)
             | Self::Passthrough(_) => false,
         }
@@ -250,7 +277,7 @@ impl Job {
 
     /// The client's bytes while the upstream answers: it may ask for a file.
     fn local_file(&self, connection: &mut Connection, bytes: &[u8]) -> Step {
-        if matches!(self, Self::Passing(_)) && connection.answer.wants_local_file() {
+        if matches!(self, Self::Passing { .. }) && connection.answer.wants_local_file() {
             connection.local_file(bytes)
         } else {
             Step::Blocked
@@ -268,7 +295,7 @@ impl Job {
             }),
             Self::Work(work) => work.on_client(connection, bytes),
             waiting @ (Self::Idle
-            | Self::Passing(_)
+            | Self::Passing { .. }
             | Self::Rewritten(_)
             | Self::Passthrough(_)) => Ok(waiting.with(Step::Blocked)),
         }
@@ -297,7 +324,7 @@ impl Job {
         match self.turn() {
             // Nobody asked: the server says why it is about to close.
             Turn::Command | Turn::File | Turn::Keys => Ok(Step::Forward(bytes.len())),
-            Turn::Upstream if matches!(self, Self::Passing(_)) => {
+            Turn::Upstream if matches!(self, Self::Passing { .. }) => {
                 self.pass_answer(connection, bytes)
             }
             Turn::Upstream => self.gather(connection, bytes),
@@ -317,8 +344,12 @@ impl Job {
             Outcome::Going | Outcome::LocalFile => Step::Forward(walked.bytes),
             Outcome::Ended(end) => {
                 connection.note_status(end);
-                if let Self::Passing(after) = std::mem::replace(self, Self::Idle) {
-                    if connection.may_have_left_out(end) {
+                if let Self::Passing {
+                    after,
+                    watches_fence,
+                } = std::mem::replace(self, Self::Idle)
+                {
+                    if watches_fence && may_have_left_out(end) {
                         let answer = bytes.get(..walked.bytes).unwrap_or_default();
                         let (before, last) =
                             answer.split_at_checked(walked.last).unwrap_or_default();
@@ -347,9 +378,10 @@ impl Job {
                 Self::Idle
             }
             Self::Work(work) => work.on_reply(connection, end, answer),
-            waiting @ (Self::Idle | Self::Answered | Self::Passing(_) | Self::Passthrough(_)) => {
-                waiting
-            }
+            waiting @ (Self::Idle
+            | Self::Answered
+            | Self::Passing { .. }
+            | Self::Passthrough(_)) => waiting,
         }
     }
 

@@ -147,8 +147,8 @@ impl Connection {
         let native = Native::of(index, plan);
         if plan.returning() {
             self.note_native(index, native.rows_max);
-            self.watch_fence(index);
-            self.pass_query(query, After::Nothing)
+            let next = self.pass_query(query, After::Nothing);
+            self.watch_fence(next, index)
         } else {
             self.pass_native_query(query, native)
         }

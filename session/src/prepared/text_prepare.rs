@@ -244,8 +244,8 @@ impl Connection {
             self.refuse_unsupported(query.header, rule, Unsupported::TextPrepare)
                 .into()
         } else {
-            self.watch_fence(statement.rule);
-            self.pass_query(query, After::ANYTHING)
+            let next = self.pass_query(query, After::ANYTHING);
+            self.watch_fence(next, statement.rule)
         }
     }
 }
