@@ -13,7 +13,7 @@ use crate::answer::reply::PendingLastInsertId;
 use crate::budget::{Budget, Held};
 use crate::client::one_by_one::OneByOne;
 use crate::insert::at_fence::AtFence;
-use crate::insert::in_place::Rewriting;
+use crate::insert::in_place::WritesInPlace;
 use crate::insert::plan_cache::PlanCache;
 use crate::prepared::statements::Statements;
 use crate::rules::Rules;
@@ -79,10 +79,8 @@ pub(crate) struct Connection {
     pub(crate) memory_full: bool,
     /// By rule: the spacing of its last keys, where a prepared text was made for another spacing.
     pub(crate) apart: BTreeMap<usize, u64>,
-    /// Whether the client's bytes may be written to.
-    pub(crate) writes_in_place: bool,
-    /// A statement that is rewritten where it lies.
-    pub(crate) rewriting: Option<Rewriting>,
+    /// While the driver shows the client's bytes.
+    pub(crate) in_place: WritesInPlace,
     /// The memory that texts of prepared statements may take; without it they have no limit.
     pub(crate) budget: Option<Arc<dyn Budget>>,
     /// The rules whose tables this connection is using.
@@ -124,8 +122,7 @@ impl Connection {
             must_see_change_user: false,
             memory_full: false,
             apart: BTreeMap::new(),
-            writes_in_place: false,
-            rewriting: None,
+            in_place: WritesInPlace::No,
             budget: None,
             under_way: Vec::new(),
             goes_on: None,

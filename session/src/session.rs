@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::client::show::Show;
 use crate::connection::Connection;
 use crate::flow::{Flow, Rest};
-use crate::insert::in_place::Room;
+use crate::insert::in_place::{Room, WritesInPlace};
 use crate::job::{Job, Turn};
 use crate::rules::Rules;
 use crate::step::{Event, KeyFailure, SessionFacts, Step};
@@ -163,11 +163,11 @@ impl Session {
 
     /// As [`Session::on_client`], of bytes that may be written to: a long INSERT gets its keys where it lies, and is forwarded.
     pub fn on_client_in_place(&mut self, bytes: &mut impl Room) -> Step {
-        self.connection.writes_in_place = true;
+        self.connection.in_place = WritesInPlace::May;
         let step = self.on_client(bytes.there());
-        self.connection.writes_in_place = false;
-        let Some(rewriting) = self.connection.rewriting.take() else {
-            return step;
+        let rewriting = match std::mem::take(&mut self.connection.in_place) {
+            WritesInPlace::No | WritesInPlace::May => return step,
+            WritesInPlace::Will(rewriting) => rewriting,
         };
         match rewriting.write(bytes) {
             Some(total) => Step::Forward(total),

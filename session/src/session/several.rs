@@ -44,13 +44,13 @@ impl Session {
 
     fn send_several(&mut self, several: &mut OneByOne) -> Result<Option<Step>, OutOfOrder> {
         // They have bytes of their own.
-        let writes_in_place = std::mem::take(&mut self.connection.writes_in_place);
+        let in_place = std::mem::take(&mut self.connection.in_place);
         while !several.is_over {
             if let Some(step) = self.send_one(several)? {
                 return Ok(Some(step));
             }
         }
-        self.connection.writes_in_place = writes_in_place;
+        self.connection.in_place = in_place;
         Ok(None)
     }
 
