@@ -11,7 +11,6 @@ use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use crate::answer::errors::write_error;
 use crate::answer::reply::PendingLastInsertId;
 use crate::budget::{Budget, Held};
-use crate::client::one_by_one::OneByOne;
 use crate::insert::at_fence::AtFence;
 use crate::insert::in_place::WritesInPlace;
 use crate::insert::plan_cache::PlanCache;
@@ -56,8 +55,6 @@ pub(crate) struct Connection {
     /// A command whose rest is still to be passed on.
     pub(crate) rest: Option<CommandRest>,
     pub(crate) answer: Answer,
-    /// The statements of one text, each of which is sent by itself.
-    pub(crate) one_by_one: Option<Box<OneByOne>>,
     /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
     pub(crate) gathered: Vec<u8>,
     /// What LAST_INSERT_ID() is on the server, as far as that is known.
@@ -109,7 +106,6 @@ impl Connection {
             table_report: TableReport::default(),
             probe: None,
             rest: None,
-            one_by_one: None,
             gathered: Vec::new(),
             last_insert_id: Some(0),
             pending_last_insert_id: None,

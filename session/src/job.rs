@@ -10,6 +10,7 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use crate::answer::after::After;
 use crate::answer::reply::Reply;
 use crate::client::decode::{OutOfOrder, Undecoded};
+use crate::client::one_by_one::OneByOne;
 use crate::connection::Connection;
 use crate::flow::{Flow, Rest};
 use crate::insert::leaves_out::may_have_left_out;
@@ -35,6 +36,8 @@ pub(crate) enum Job {
     Rewritten(Reply),
     /// A statement that takes several steps.
     Work(Box<dyn Work>),
+    /// Several statements of one text, each of which is sent by itself: the one at hand has a job of its own, beside this.
+    Several(Box<OneByOne>),
     /// Bytes pass both ways until the end, and this is how they flow.
     Passthrough(Flow),
 }
@@ -164,7 +167,9 @@ impl Job {
     pub(crate) fn turn(&self) -> Turn {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
-            Self::Passing { .. } | Self::Rewritten(_) | Self::Passthrough(_) => Turn::Upstream,
+            Self::Passing { .. } | Self::Rewritten(_) | Self::Several(_) | Self::Passthrough(_) => {
+                Turn::Upstream
+            }
             Self::Work(work) => work.turn(),
         }
     }
@@ -177,7 +182,8 @@ impl Job {
             | Self::Answered
             | Self::Passing { .. }
             | Self::Rewritten(_)
-            | Self::Work(_) => Rest::Busy,
+            | Self::Work(_)
+            | Self::Several(_) => Rest::Busy,
         }
     }
 
@@ -186,7 +192,11 @@ impl Job {
         match self {
             Self::Work(work) => work.turn() == Turn::File,
             Self::Passing { .. } => connection.answer.wants_local_file(),
-            Self::Idle | Self::Answered | Self::Rewritten(_) | Self::Passthrough(_) => false,
+            Self::Idle
+            | Self::Answered
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_) => false,
         }
     }
 
@@ -196,9 +206,11 @@ impl Job {
             Self::Idle => true,
             // A file may have come for it.
             Self::Work(work) => !work.takes_file() && work.turn() == Turn::Command,
-            Self::Answered | Self::Passing { .. } | Self::Rewritten(_) | Self::Passthrough(_) => {
-                false
-            }
+            Self::Answered
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_) => false,
         }
     }
 
@@ -215,6 +227,7 @@ impl Job {
             | Self::Answered
             | Self::Passing { .. }
             | Self::Rewritten(_)
+            | Self::Several(_)
             | Self::Passthrough(_) => false,
         }
     }
@@ -297,6 +310,7 @@ impl Job {
             waiting @ (Self::Idle
             | Self::Passing { .. }
             | Self::Rewritten(_)
+            | Self::Several(_)
             | Self::Passthrough(_)) => Ok(waiting.with(Step::Blocked)),
         }
     }
@@ -381,6 +395,7 @@ impl Job {
             waiting @ (Self::Idle
             | Self::Answered
             | Self::Passing { .. }
+            | Self::Several(_)
             | Self::Passthrough(_)) => waiting,
         }
     }

@@ -31,6 +31,7 @@ impl Guarded {
             | Job::Answered
             | Job::Rewritten(_)
             | Job::Work(_)
+            | Job::Several(_)
             | Job::Passthrough(_)) => job.with(next.step),
         }
     }
