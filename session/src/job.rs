@@ -146,20 +146,6 @@ impl Job {
         Next { job: self, step }
     }
 
-    /// There is no memory any more for a command that came whole before: it is looked at as one that is too long. Its table stays
-    /// entered meanwhile.
-    pub(crate) fn look_at_beginning(
-        self,
-        connection: &mut Connection,
-        bytes: &[u8],
-    ) -> Result<Next, Undecoded> {
-        let next = connection.command(bytes)?;
-        Ok(match (next.job, next.step) {
-            (Self::Idle, Step::Blocked) => self.with(Step::Blocked),
-            (job, step) => job.with(step),
-        })
-    }
-
     /// Whose turn it is, once nothing is asked of the server.
     #[inline]
     pub(crate) fn turn(&self) -> Turn {
@@ -258,7 +244,6 @@ impl Job {
             Turn::Upstream => return self.local_file(connection, bytes),
             Turn::Keys => return Step::Blocked,
         }
-        let is_answered = matches!(self, Self::Answered);
         let next = if let Self::Idle = self {
             connection.command(bytes)
         } else {
@@ -279,9 +264,7 @@ impl Job {
         };
         match step {
             // It may have been refused before it has come whole.
-            Step::Consumed(count) if turn == Turn::Command && !is_answered => {
-                connection.drop_rest(count, bytes)
-            }
+            Step::Consumed(count) if turn == Turn::Command => connection.drop_rest(count, bytes),
             step => step,
         }
     }

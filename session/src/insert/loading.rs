@@ -124,10 +124,7 @@ impl Work for Load {
             phase => match connection.whole_command(bytes) {
                 Some(whole) => self.go_on(connection, &whole, phase),
                 // It came whole before; only where there is no memory any more it is not found so.
-                None if phase.turn() == Turn::Command => {
-                    self.phase = phase;
-                    return Job::Work(self).look_at_beginning(connection, bytes);
-                }
+                None if phase.turn() == Turn::Command => return connection.command(bytes),
                 None => self.at(phase, Step::Blocked),
             },
         })
