@@ -11,10 +11,8 @@ use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use crate::answer::errors::write_error;
 use crate::answer::reply::PendingLastInsertId;
 use crate::budget::{Budget, Held};
-use crate::client::one_by_one::OneByOne;
-use crate::flow::Flow;
 use crate::insert::at_fence::AtFence;
-use crate::insert::in_place::Rewriting;
+use crate::insert::in_place::WritesInPlace;
 use crate::insert::plan_cache::PlanCache;
 use crate::prepared::statements::Statements;
 use crate::rules::Rules;
@@ -54,13 +52,9 @@ pub(crate) struct Connection {
     pub(crate) table_report: TableReport,
     /// A question of our own that the server has not answered yet; then it is nobody else's turn.
     pub(crate) probe: Option<Probe>,
-    /// For passthrough.
-    pub(crate) flow: Flow,
     /// A command whose rest is still to be passed on.
     pub(crate) rest: Option<CommandRest>,
     pub(crate) answer: Answer,
-    /// The statements of one text, each of which is sent by itself.
-    pub(crate) one_by_one: Option<Box<OneByOne>>,
     /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
     pub(crate) gathered: Vec<u8>,
     /// What LAST_INSERT_ID() is on the server, as far as that is known.
@@ -82,10 +76,8 @@ pub(crate) struct Connection {
     pub(crate) memory_full: bool,
     /// By rule: the spacing of its last keys, where a prepared text was made for another spacing.
     pub(crate) apart: BTreeMap<usize, u64>,
-    /// Whether the client's bytes may be written to.
-    pub(crate) writes_in_place: bool,
-    /// A statement that is rewritten where it lies.
-    pub(crate) rewriting: Option<Rewriting>,
+    /// While the driver shows the client's bytes.
+    pub(crate) in_place: WritesInPlace,
     /// The memory that texts of prepared statements may take; without it they have no limit.
     pub(crate) budget: Option<Arc<dyn Budget>>,
     /// The rules whose tables this connection is using.
@@ -94,8 +86,6 @@ pub(crate) struct Connection {
     pub(crate) goes_on: Option<u64>,
     /// The server has refused the command at the front at the fence.
     pub(crate) at_fence: Option<Box<AtFence>>,
-    /// The command that is passed on may be an INSERT whose rows the server leaves out at the fence.
-    pub(crate) watches_fence: bool,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
 }
@@ -115,9 +105,7 @@ impl Connection {
             plan_cache: PlanCache::default(),
             table_report: TableReport::default(),
             probe: None,
-            flow: Flow::new(last_status),
             rest: None,
-            one_by_one: None,
             gathered: Vec::new(),
             last_insert_id: Some(0),
             pending_last_insert_id: None,
@@ -130,13 +118,11 @@ impl Connection {
             must_see_change_user: false,
             memory_full: false,
             apart: BTreeMap::new(),
-            writes_in_place: false,
-            rewriting: None,
+            in_place: WritesInPlace::No,
             budget: None,
             under_way: Vec::new(),
             goes_on: None,
             at_fence: None,
-            watches_fence: false,
             waited: None,
         }
     }

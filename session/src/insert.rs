@@ -1,5 +1,5 @@
 //! Statements on rules' tables, as text: what is read of them ([`plan`], [`plan_cache`]), their keys ([`keys`]), INSERTs of rows ([`values`], [`in_place`]), those whose keys the server computes ([`computed`]) or are queries ([`key_of_query`]),
-//! INSERT … SELECT ([`select`], [`guarded`]), LOAD DATA ([`load`], [`loading`], [`local_file`]), keys before an INSERT ([`next_value`]). What cannot be done exactly ([`refuse`]), and what the
+//! INSERT … SELECT ([`select`], [`guarded`]), LOAD DATA ([`load`], [`loading`], [`load_try`], [`local_file`]), keys before an INSERT ([`next_value`]). What cannot be done exactly ([`refuse`]), and what the
 //! server may refuse or leave out at the fence ([`native`], [`at_fence`], [`leaves_out`]).
 
 pub(crate) mod at_fence;
@@ -10,6 +10,7 @@ pub(crate) mod key_of_query;
 pub(crate) mod keys;
 pub(crate) mod leaves_out;
 pub(crate) mod load;
+pub(crate) mod load_try;
 pub(crate) mod loading;
 pub(crate) mod local_file;
 pub(crate) mod native;

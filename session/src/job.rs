@@ -1,20 +1,21 @@
 //! What is under way for the client's command: one job at a time. It takes what the client and the upstream send, and answers with a
 //! step. What the connection knows is beside it.
 
+mod upstream;
+
 use std::fmt;
 
 use keywright_core::KeyBatch;
-use keywright_wire::answer::{End, Outcome};
+use keywright_wire::answer::End;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 
 use crate::answer::after::After;
 use crate::answer::reply::Reply;
 use crate::client::decode::{OutOfOrder, Undecoded};
+use crate::client::one_by_one::OneByOne;
 use crate::connection::Connection;
+use crate::flow::{Flow, Rest};
 use crate::step::{KeyFailure, Step};
-
-/// Longest answer that is gathered: to statements of our own, to INSERTs, and to a PREPARE with its 65,535 parameters.
-const GATHERED_BYTES_MAX: usize = 16 << 20;
 
 /// What is under way for the client's command.
 #[derive(Debug)]
@@ -23,14 +24,20 @@ pub(crate) enum Job {
     Idle,
     /// The command at the front was answered, and goes nowhere.
     Answered,
-    /// The upstream's answer is passed on to the client.
-    Passing(After),
+    /// The upstream's answer is passed on to the client. It changes that.
+    Passing {
+        after: After,
+        /// The server may leave out rows of the command at the fence.
+        watches_fence: bool,
+    },
     /// A rewritten INSERT went out: its answer is put right once it is complete.
     Rewritten(Reply),
     /// A statement that takes several steps.
     Work(Box<dyn Work>),
-    /// Bytes pass both ways until the end.
-    Passthrough,
+    /// Several statements of one text, each of which is sent by itself: the one at hand has a job of its own, beside this.
+    Several(Box<OneByOne>),
+    /// Bytes pass both ways until the end, and this is how they flow.
+    Passthrough(Flow),
 }
 
 /// A statement that takes several steps between the client and the upstream. How far it has come is one enum, in the file of its kind.
@@ -85,10 +92,8 @@ pub(crate) enum Turn {
     File,
     /// The driver's: it looks for keys.
     Keys,
-    /// The upstream's: it answers.
+    /// The upstream's: it answers. Of a passthrough nobody knows.
     Upstream,
-    /// Nobody's: bytes pass both ways until the end.
-    Passthrough,
 }
 
 /// What becomes of the command at the front, and what the driver does now. A function that returns a [`Step`] alone begins no job.
@@ -96,6 +101,16 @@ pub(crate) enum Turn {
 pub(crate) struct Next {
     pub(crate) job: Job,
     pub(crate) step: Step,
+}
+
+impl Next {
+    /// Where it is passed on, its warnings are looked at before its client hears that it succeeded.
+    pub(crate) fn watching_fence(mut self) -> Self {
+        if let Job::Passing { watches_fence, .. } = &mut self.job {
+            *watches_fence = true;
+        }
+        self
+    }
 }
 
 impl From<Step> for Next {
@@ -112,9 +127,17 @@ impl Job {
     pub(crate) fn of_reply(reply: Reply, returning: bool) -> Self {
         if returning {
             // A result set: rows pass as they are.
-            Self::Passing(After::Returned(reply))
+            Self::passing(After::Returned(reply))
         } else {
             Self::Rewritten(reply)
+        }
+    }
+
+    /// The upstream's answer is passed on.
+    pub(crate) fn passing(after: After) -> Self {
+        Self::Passing {
+            after,
+            watches_fence: false,
         }
     }
 
@@ -123,28 +146,28 @@ impl Job {
         Next { job: self, step }
     }
 
-    /// There is no memory any more for a command that came whole before: it is looked at as one that is too long. Its table stays
-    /// entered meanwhile.
-    pub(crate) fn look_at_beginning(
-        self,
-        connection: &mut Connection,
-        bytes: &[u8],
-    ) -> Result<Next, Undecoded> {
-        let next = connection.command(bytes)?;
-        Ok(match (next.job, next.step) {
-            (Self::Idle, Step::Blocked) => self.with(Step::Blocked),
-            (job, step) => job.with(step),
-        })
-    }
-
     /// Whose turn it is, once nothing is asked of the server.
     #[inline]
     pub(crate) fn turn(&self) -> Turn {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
-            Self::Passing(_) | Self::Rewritten(_) => Turn::Upstream,
+            Self::Passing { .. } | Self::Rewritten(_) | Self::Several(_) | Self::Passthrough(_) => {
+                Turn::Upstream
+            }
             Self::Work(work) => work.turn(),
-            Self::Passthrough => Turn::Passthrough,
+        }
+    }
+
+    /// What a passthrough is doing; nobody asks of others, which are read.
+    pub(crate) fn rest(&self) -> Rest {
+        match self {
+            Self::Passthrough(flow) => flow.rest(),
+            Self::Idle
+            | Self::Answered
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Work(_)
+            | Self::Several(_) => Rest::Busy,
         }
     }
 
@@ -152,8 +175,12 @@ impl Job {
     pub(crate) fn awaits_file(&self, connection: &Connection) -> bool {
         match self {
             Self::Work(work) => work.turn() == Turn::File,
-            Self::Passing(_) => connection.answer.wants_local_file(),
-            Self::Idle | Self::Answered | Self::Rewritten(_) | Self::Passthrough => false,
+            Self::Passing { .. } => connection.answer.wants_local_file(),
+            Self::Idle
+            | Self::Answered
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_) => false,
         }
     }
 
@@ -163,7 +190,11 @@ impl Job {
             Self::Idle => true,
             // A file may have come for it.
             Self::Work(work) => !work.takes_file() && work.turn() == Turn::Command,
-            Self::Answered | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough => false,
+            Self::Answered
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_) => false,
         }
     }
 
@@ -178,9 +209,10 @@ impl Job {
             Self::Work(work) => work.is_half_way(),
             Self::Idle
             | Self::Answered
-            | Self::Passing(_)
+            | Self::Passing { .. }
             | Self::Rewritten(_)
-            | Self::Passthrough => false,
+            | Self::Several(_)
+            | Self::Passthrough(_) => false,
         }
     }
 
@@ -201,6 +233,9 @@ impl Job {
         if connection.probe.is_some() {
             return Step::Blocked;
         }
+        if let Self::Passthrough(flow) = self {
+            return flow.pass_client(bytes);
+        }
         let turn = self.turn();
         match turn {
             Turn::Command | Turn::File => {}
@@ -208,9 +243,7 @@ impl Job {
             Turn::Upstream if matches!(self, Self::Work(work) if work.takes_file()) => {}
             Turn::Upstream => return self.local_file(connection, bytes),
             Turn::Keys => return Step::Blocked,
-            Turn::Passthrough => return connection.flow.pass_client(bytes),
         }
-        let is_answered = matches!(self, Self::Answered);
         let next = if let Self::Idle = self {
             connection.command(bytes)
         } else {
@@ -231,16 +264,14 @@ impl Job {
         };
         match step {
             // It may have been refused before it has come whole.
-            Step::Consumed(count) if turn == Turn::Command && !is_answered => {
-                connection.drop_rest(count, bytes)
-            }
+            Step::Consumed(count) if turn == Turn::Command => connection.drop_rest(count, bytes),
             step => step,
         }
     }
 
     /// The client's bytes while the upstream answers: it may ask for a file.
     fn local_file(&self, connection: &mut Connection, bytes: &[u8]) -> Step {
-        if matches!(self, Self::Passing(_)) && connection.answer.wants_local_file() {
+        if matches!(self, Self::Passing { .. }) && connection.answer.wants_local_file() {
             connection.local_file(bytes)
         } else {
             Step::Blocked
@@ -257,140 +288,11 @@ impl Job {
                 }),
             }),
             Self::Work(work) => work.on_client(connection, bytes),
-            waiting @ (Self::Idle | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough) => {
-                Ok(waiting.with(Step::Blocked))
-            }
+            waiting @ (Self::Idle
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_)) => Ok(waiting.with(Step::Blocked)),
         }
     }
-
-    /// What to do with the upstream's bytes that were not consumed yet.
-    pub(crate) fn on_upstream(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
-        match self.take_answer(connection, bytes) {
-            Ok(step) => step,
-            Err(OutOfOrder) => connection.end_out_of_order(),
-        }
-    }
-
-    #[inline(always)]
-    fn take_answer(
-        &mut self,
-        connection: &mut Connection,
-        bytes: &[u8],
-    ) -> Result<Step, OutOfOrder> {
-        if connection.probe.is_some() {
-            return self.gather(connection, bytes);
-        }
-        match self.turn() {
-            // Nobody asked: the server says why it is about to close.
-            Turn::Command | Turn::File | Turn::Keys => Ok(Step::Forward(bytes.len())),
-            Turn::Passthrough => Ok(connection.flow.pass_upstream(bytes)),
-            Turn::Upstream if matches!(self, Self::Passing(_)) => {
-                self.pass_answer(connection, bytes)
-            }
-            Turn::Upstream => self.gather(connection, bytes),
-        }
-    }
-
-    fn pass_answer(
-        &mut self,
-        connection: &mut Connection,
-        bytes: &[u8],
-    ) -> Result<Step, OutOfOrder> {
-        let walked = connection.answer.walk(bytes);
-        Ok(match walked.outcome {
-            Outcome::Going if walked.bytes == 0 => Step::More {
-                at_least: wanted(bytes),
-            },
-            Outcome::Going | Outcome::LocalFile => Step::Forward(walked.bytes),
-            Outcome::Ended(end) => {
-                connection.note_status(end);
-                if let Self::Passing(after) = std::mem::replace(self, Self::Idle) {
-                    if connection.may_have_left_out(end) {
-                        let answer = bytes.get(..walked.bytes).unwrap_or_default();
-                        let (before, last) =
-                            answer.split_at_checked(walked.last).unwrap_or_default();
-                        connection.down.extend_from_slice(before);
-                        *self = connection.ask_what_was_left_out((after, end), last, Self::Idle);
-                        return Ok(Step::Consumed(walked.bytes));
-                    }
-                    connection.finish(after, end);
-                    connection.leave();
-                }
-                Step::Forward(walked.bytes)
-            }
-            Outcome::Endless => {
-                *self = Self::Passthrough;
-                Step::Forward(bytes.len())
-            }
-            Outcome::Malformed => return Err(OutOfOrder),
-        })
-    }
-
-    /// The upstream's answer has come whole: what is next.
-    fn on_reply(self, connection: &mut Connection, end: Option<End>, answer: &[u8]) -> Self {
-        match self {
-            Self::Rewritten(reply) => {
-                connection.answer_insert(&reply, end, answer);
-                Self::Idle
-            }
-            Self::Work(work) => work.on_reply(connection, end, answer),
-            waiting @ (Self::Idle | Self::Answered | Self::Passing(_) | Self::Passthrough) => {
-                waiting
-            }
-        }
-    }
-
-    fn gather(&mut self, connection: &mut Connection, bytes: &[u8]) -> Result<Step, OutOfOrder> {
-        let walked = connection.answer.walk(bytes);
-        let now = bytes.get(..walked.bytes).unwrap_or_default();
-        Ok(match walked.outcome {
-            Outcome::Going if walked.bytes == 0 => Step::More {
-                at_least: wanted(bytes),
-            },
-            Outcome::Going => {
-                connection.gathered.extend_from_slice(now);
-                if connection.gathered.len() > GATHERED_BYTES_MAX {
-                    return Err(OutOfOrder);
-                }
-                Step::Consumed(walked.bytes)
-            }
-            Outcome::Ended(end) => {
-                connection.note_status(end);
-                let mut before = std::mem::take(&mut connection.gathered);
-                // Mostly it comes whole.
-                let answer = match before.is_empty() {
-                    true => now,
-                    false => {
-                        before.extend_from_slice(now);
-                        &before
-                    }
-                };
-                let job = std::mem::replace(self, Self::Idle);
-                *self = match connection.probe.take() {
-                    Some(probe) => match connection.answer_probe(probe, end, answer) {
-                        // The command at the front is looked at again.
-                        Self::Idle => job,
-                        answered => answered,
-                    },
-                    None => job.on_reply(connection, end, answer),
-                };
-                if !self.is_half_way() {
-                    connection.leave();
-                }
-                Step::Consumed(walked.bytes)
-            }
-            Outcome::LocalFile => {
-                let Self::Work(work) = self else {
-                    return Err(OutOfOrder);
-                };
-                work.on_file_wanted(connection, now)?
-            }
-            Outcome::Endless | Outcome::Malformed => return Err(OutOfOrder),
-        })
-    }
-}
-
-/// How much of the packet at the front there must be.
-fn wanted(bytes: &[u8]) -> usize {
-    Header::read(bytes).map_or(HEADER_BYTES, |header| header.total().max(bytes.len() + 1))
 }

@@ -14,8 +14,8 @@ use crate::answer::errors::write_error;
 use crate::budget::Budget;
 use crate::client::show::Show;
 use crate::connection::Connection;
-use crate::flow::Rest;
-use crate::insert::in_place::Room;
+use crate::flow::{Flow, Rest};
+use crate::insert::in_place::{Room, WritesInPlace};
 use crate::job::{Job, Turn};
 use crate::rules::Rules;
 use crate::step::{Event, KeyFailure, SessionFacts, Step};
@@ -26,6 +26,8 @@ pub use follow::RulesUpdate;
 pub struct Session {
     pub(crate) connection: Connection,
     pub(crate) job: Job,
+    /// The job of the statement at hand, where [`Job::Several`] are under way.
+    pub(crate) child: Job,
     /// Whether the client gets an answer to SHOW KEYWRIGHT.
     pub(crate) sees_status: bool,
     /// The list that the client has asked for.
@@ -37,9 +39,10 @@ impl Session {
     pub fn new(rules: Arc<Rules>, facts: SessionFacts) -> Self {
         Self {
             job: match rules.is_empty() {
-                true => Job::Passthrough,
+                true => Job::Passthrough(Flow::new(facts.status)),
                 false => Job::Idle,
             },
+            child: Job::Idle,
             connection: Connection::new(rules, facts),
             sees_status: false,
             show: None,
@@ -117,10 +120,27 @@ impl Session {
         &mut self.connection.events
     }
 
+    /// What is under way for the statement at hand.
+    pub(crate) fn at_hand(&self) -> &Job {
+        match self.has_several() {
+            true => &self.child,
+            false => &self.job,
+        }
+    }
+
+    pub(crate) fn at_hand_mut(&mut self) -> &mut Job {
+        match self.has_several() {
+            true => &mut self.child,
+            false => &mut self.job,
+        }
+    }
+
     /// Whether it is the client's turn, and nothing is asked of the server.
     pub(crate) fn is_clients_turn(&self) -> bool {
         let connection = &self.connection;
-        self.job.turn() == Turn::Command && !connection.has_rest() && connection.probe.is_none()
+        self.at_hand().turn() == Turn::Command
+            && !connection.has_rest()
+            && connection.probe.is_none()
     }
 
     /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.
@@ -132,7 +152,7 @@ impl Session {
 
     /// What a connection in passthrough is doing.
     pub fn rest(&self) -> Rest {
-        self.connection.flow.rest()
+        self.at_hand().rest()
     }
 
     /// Whether the command at the front was refused at the fence, and waits for other rules.
@@ -142,12 +162,12 @@ impl Session {
 
     /// Whether the client is to send a file now.
     pub(crate) fn awaits_file(&self) -> bool {
-        self.job.awaits_file(&self.connection)
+        self.at_hand().awaits_file(&self.connection)
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
     pub fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
-        self.job.on_keys(keys);
+        self.at_hand_mut().on_keys(keys);
     }
 
     /// What to do with the client's bytes that were not consumed yet.
@@ -163,11 +183,11 @@ impl Session {
 
     /// As [`Session::on_client`], of bytes that may be written to: a long INSERT gets its keys where it lies, and is forwarded.
     pub fn on_client_in_place(&mut self, bytes: &mut impl Room) -> Step {
-        self.connection.writes_in_place = true;
+        self.connection.in_place = WritesInPlace::May;
         let step = self.on_client(bytes.there());
-        self.connection.writes_in_place = false;
-        let Some(rewriting) = self.connection.rewriting.take() else {
-            return step;
+        let rewriting = match std::mem::take(&mut self.connection.in_place) {
+            WritesInPlace::No | WritesInPlace::May => return step,
+            WritesInPlace::Will(rewriting) => rewriting,
         };
         match rewriting.write(bytes) {
             Some(total) => Step::Forward(total),

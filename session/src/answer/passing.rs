@@ -54,7 +54,7 @@ impl Connection {
         self.answer.expect(shape);
         match shape == Shape::None {
             true => Job::Idle,
-            false => Job::Passing(after),
+            false => Job::passing(after),
         }
     }
 

@@ -16,7 +16,6 @@ use crate::step::Step;
 
 impl Connection {
     pub(crate) fn command(&mut self, bytes: &[u8]) -> Result<Next, Undecoded> {
-        self.watches_fence = false;
         let (header, command) = decode::code(bytes)?;
         Ok(match command {
             COM_QUERY => return self.query(header, bytes),

@@ -8,7 +8,7 @@ use crate::answer::after::After;
 use crate::client::one_by_one::{OneByOne, plain_from};
 use crate::client::text::{Query, Reading};
 use crate::connection::Connection;
-use crate::job::Next;
+use crate::job::{Job, Next};
 use crate::server::context::Named;
 use crate::step::Step;
 
@@ -65,8 +65,7 @@ impl Connection {
                 Ok(attributes) => {
                     let sequence = query.header.sequence.wrapping_add(1);
                     let several = OneByOne::new(attributes, query.text, sequence);
-                    self.one_by_one = Some(Box::new(several));
-                    Step::Consumed(query.header.total()).into()
+                    Job::Several(Box::new(several)).with(Step::Consumed(query.header.total()))
                 }
                 Err(what) => self.unsupported(query, None, what),
             },

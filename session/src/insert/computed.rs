@@ -106,7 +106,7 @@ impl Connection {
         let after = self.note_effect(effect, After::Nothing);
         self.forget_command();
         self.answer.expect(Shape::Results);
-        Job::Passing(after).with(Step::Consumed(query.header.total()))
+        Job::passing(after).with(Step::Consumed(query.header.total()))
     }
 
     /// The answer to the question for computed keys.

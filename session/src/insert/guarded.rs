@@ -26,12 +26,13 @@ impl Guarded {
     /// A command that was sent to the upstream with a guard, in place of one whose answer would be passed on.
     pub(crate) fn in_place_of(next: Next, rule: usize) -> Next {
         match next.job {
-            Job::Passing(after) => Job::Work(Box::new(Self { rule, after })).with(next.step),
+            Job::Passing { after, .. } => Job::Work(Box::new(Self { rule, after })).with(next.step),
             job @ (Job::Idle
             | Job::Answered
             | Job::Rewritten(_)
             | Job::Work(_)
-            | Job::Passthrough) => job.with(next.step),
+            | Job::Several(_)
+            | Job::Passthrough(_)) => job.with(next.step),
         }
     }
 }

@@ -22,6 +22,27 @@ impl Room for Vec<u8> {
     }
 }
 
+/// Whether the client's bytes may be written to where they lie, and whether they are to be.
+#[derive(Debug, Default)]
+pub(crate) enum WritesInPlace {
+    #[default]
+    No,
+    /// The driver lets it.
+    May,
+    /// The statement at the front is rewritten so.
+    Will(Rewriting),
+}
+
+impl WritesInPlace {
+    /// Whether a statement may be rewritten where it lies.
+    pub(crate) fn may(&self) -> bool {
+        match self {
+            Self::No | Self::Will(_) => false,
+            Self::May => true,
+        }
+    }
+}
+
 /// A statement that is to be rewritten where it lies.
 #[derive(Debug)]
 pub(crate) struct Rewriting {

@@ -1,6 +1,7 @@
 //! What the server may leave out of a native INSERT at the fence.
 
 use keywright_rewrite::Plan;
+use keywright_wire::answer::End;
 
 /// Which rows the server may leave out at the fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,11 @@ impl LeavesOut {
             Self::Some => true,
         }
     }
+}
+
+/// Whether a statement that was answered so may be one of whose rows some were left out.
+pub(crate) fn may_have_left_out(end: Option<End>) -> bool {
+    matches!(end, Some(End::Ok(done)) if done.warnings > 0)
 }
 
 /// How an INSERT goes out natively.

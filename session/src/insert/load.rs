@@ -74,8 +74,8 @@ impl Connection {
                     self.note(Some(index), what);
                 }
                 self.note_native(index, None);
-                self.watch_fence(index);
-                self.pass_query(query, After::Nothing)
+                let next = self.pass_query(query, After::Nothing);
+                self.watch_fence(next, index)
             }
             Verdict::Leave(what) => self.unsupported(query, Some(index), what),
             Verdict::Refuse(reason) => self.refuse_for(query.header, Some(index), reason).into(),

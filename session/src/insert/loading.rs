@@ -2,22 +2,20 @@
 //! before a statement can see it.
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported, is_given_key, is_out_of_range};
-use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
-use keywright_wire::packets::{error_text, last_packet, single_ok};
-use keywright_wire::protocol::COM_QUERY;
+use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported};
+use keywright_wire::answer::End;
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::packets::last_packet;
 
 use crate::answer::reply::PendingLastInsertId;
 use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
+use crate::insert::load_try::{LoadTry, has_too_few};
 use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
-use crate::insert::select::GROWTH;
 use crate::job::{Job, Next, Turn, Work};
-use crate::judge::{ROWS_FIRST, Reason};
-use crate::rules::OnExplicit;
-use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
+use crate::judge::Reason;
+use crate::step::{KeyFailure, Step};
 
 /// Makes the server's LAST_INSERT_ID() what the rewritten statement expects.
 pub(crate) const START: &[u8] = b"SET last_insert_id=0";
@@ -25,15 +23,10 @@ pub(crate) const START: &[u8] = b"SET last_insert_id=0";
 /// A statement and how far it has come.
 #[derive(Debug)]
 pub(crate) struct Load {
-    rule: usize,
-    plan: LoadPlan,
+    attempt: LoadTry,
     /// Its command, and the bytes of attributes before its text.
     command: Header,
     front: usize,
-    /// Rows that the next or present try has keys for.
-    rows: u64,
-    /// What LAST_INSERT_ID() showed before.
-    before: u64,
     /// The client's file, which lies behind its command.
     file: Option<File>,
     phase: Phase,
@@ -92,14 +85,9 @@ impl Load {
     ) -> Next {
         let is_local = plan.is_local();
         let load = Box::new(Self {
-            rule,
-            plan,
+            attempt: LoadTry::first(connection, rule, plan, before),
             command: query.header,
             front: query.front,
-            rows: ROWS_FIRST
-                .min(connection.facts.limits.select_rows_max)
-                .max(1),
-            before,
             file: None,
             phase: Phase::Asked,
         });
@@ -136,10 +124,7 @@ impl Work for Load {
             phase => match connection.whole_command(bytes) {
                 Some(whole) => self.go_on(connection, &whole, phase),
                 // It came whole before; only where there is no memory any more it is not found so.
-                None if phase.turn() == Turn::Command => {
-                    self.phase = phase;
-                    return Job::Work(self).look_at_beginning(connection, bytes);
-                }
+                None if phase.turn() == Turn::Command => return connection.command(bytes),
                 None => self.at(phase, Step::Blocked),
             },
         })
@@ -198,7 +183,7 @@ impl Work for Load {
                         Phase::Refused(last_packet(answer).to_vec())
                     }
                 };
-                let before = PendingLastInsertId::To(self.before);
+                let before = PendingLastInsertId::To(self.attempt.before);
                 (connection.last_insert_id, connection.pending_last_insert_id) =
                     (None, Some(before));
                 Job::Work(self)
@@ -240,14 +225,9 @@ impl Load {
         }
     }
 
-    /// Asks for the keys of so many rows. No driver computes them from the first, so they need not be consecutive.
     fn ask_keys(self: Box<Self>, connection: &Connection) -> Next {
-        let request = KeyRequest {
-            rule: connection.rules.configured(self.rule),
-            count: self.rows,
-            contiguous: false,
-        };
-        self.at(Phase::Keys, Step::Keys(request))
+        let step = self.attempt.keys_step(connection);
+        self.at(Phase::Keys, step)
     }
 
     /// The next step of a try.
@@ -259,7 +239,7 @@ impl Load {
     ) -> Next {
         match phase {
             Phase::Again => self.ask_keys(connection),
-            Phase::Ready(keys) => match keys.and_then(|keys| self.fits(connection, keys)) {
+            Phase::Ready(keys) => match keys.and_then(|keys| self.attempt.fits(connection, keys)) {
                 Ok(keys) => {
                     connection.send_own(START);
                     self.at(Phase::Starting(keys), Step::Blocked)
@@ -280,43 +260,19 @@ impl Load {
         }
     }
 
-    /// The rows' keys, if the column has room for them.
-    fn fits(&self, connection: &Connection, keys: KeyBatch) -> Result<KeyBatch, KeyFailure> {
-        match connection.rules.rules().get(self.rule) {
-            Some(rule) => connection.in_bits(rule, keys, self.rows),
-            None => Ok(keys),
-        }
-    }
-
     fn send(
         self: Box<Self>,
         connection: &mut Connection,
         whole: &Whole<'_>,
         keys: &KeyBatch,
     ) -> Next {
-        let rule = connection.rules.rules().get(self.rule);
-        let may_give = rule.is_some_and(|rule| rule.on_explicit == OnExplicit::Keep);
-        let refuse = |connection: &mut Connection, what| {
-            connection
-                .refuse_unsupported(self.whole(), Some(self.rule), what)
-                .into()
-        };
         let query = connection.query_of(whole, self.front);
-        let attributes = match query.attributes() {
-            Ok(attributes) => attributes,
-            Err(what) => return refuse(connection, what),
-        };
-        let mut sent = Vec::with_capacity(query.text.len().saturating_add(256));
-        sent.push(COM_QUERY);
-        sent.extend_from_slice(attributes);
-        let spliced = self.plan.splice(query.text, keys, may_give, &mut sent);
-        let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
-            let what = Unsupported::LoadWith(LoadConstruct::Ranges);
-            return refuse(connection, what);
-        };
-        write_packet(&sent, 0, &mut connection.up);
-        connection.answer.expect(Shape::Results);
-        self.at(Phase::Sent(first), Step::Blocked)
+        match self.attempt.send(connection, query, keys) {
+            Ok(first) => self.at(Phase::Sent(first), Step::Blocked),
+            Err(what) => connection
+                .refuse_unsupported(self.whole(), Some(self.attempt.rule), what)
+                .into(),
+        }
     }
 
     /// Answers the command, and the client's file if there is one, as the server did.
@@ -341,19 +297,20 @@ impl Load {
             bytes_max: connection.gather_bytes_max(),
             memory_full: connection.memory_full,
         };
-        let taken = taking.take(bytes, room, self.plan.line_end());
+        let taken = taking.take(bytes, room, self.attempt.plan.line_end());
         let (file, rows) = match taken {
             Taken::Step(step) => return self.at(Phase::Taking(taking), step),
             Taken::Whole(file, rows) => (file, rows),
             Taken::Dropped(end) => return self.refuse_file(connection, end).into(),
         };
-        (self.file, self.rows) = (Some(file), rows);
+        (self.file, self.attempt.rows) = (Some(file), rows);
         let rows_max = connection.facts.limits.select_rows_max;
         if rows <= rows_max {
             return self.ask_keys(connection);
         }
+        let rule = Some(self.attempt.rule);
         connection
-            .refuse_for(self.whole(), Some(self.rule), Reason::LoadRows { rows_max })
+            .refuse_for(self.whole(), rule, Reason::LoadRows { rows_max })
             .into()
     }
 
@@ -365,7 +322,7 @@ impl Load {
             return connection.refuse(end, Cause::MemoryFull, message);
         }
         let what = Unsupported::LoadWith(LoadConstruct::LongFile);
-        connection.refuse_unsupported(end, Some(self.rule), what)
+        connection.refuse_unsupported(end, Some(self.attempt.rule), what)
     }
 
     /// The client's bytes while the upstream waits for its file.
@@ -421,9 +378,8 @@ impl Load {
     ) -> Job {
         // Reports of progress may come before it.
         let last = last_packet(answer);
-        let error = error_text(last);
-        let too_few = error.is_some_and(|(number, message)| is_out_of_range(number, message));
-        if too_few && self.grow(connection) {
+        // The lines of a file were counted.
+        if has_too_few(last) && self.file.is_none() && self.attempt.grow(connection) {
             return Job::Work(self);
         }
         connection.forget_command();
@@ -437,48 +393,7 @@ impl Load {
             None => Job::Answered,
             Some(_) => Job::Idle,
         };
-        let is_given = error.is_some_and(|(number, message)| is_given_key(number, message));
-        let sequence = Header::read(last).map_or(1, |header| header.sequence);
-        if too_few {
-            let rows_max = connection.facts.limits.select_rows_max;
-            connection.tell_refused(self.rule, Reason::LoadRows { rows_max }, sequence);
-        } else if is_given {
-            connection.tell_refused(self.rule, Reason::Explicit, sequence);
-        } else {
-            connection.note(Some(self.rule), StatementOutcome::Rewritten);
-            connection.down.extend_from_slice(answer);
-            let went_in = single_ok(last).is_some_and(|(_, _, done)| done.affected_rows > 0);
-            let shown = self.shown_after(first, error.is_some(), went_in);
-            connection.pending_last_insert_id = Some(shown);
-        }
+        self.attempt.tell(connection, answer, first);
         then
-    }
-
-    /// More keys for the next try; false if there may be no more.
-    fn grow(&mut self, connection: &Connection) -> bool {
-        if self.file.is_some() {
-            return false;
-        }
-        let most = connection.facts.limits.select_rows_max;
-        let before = self.rows;
-        self.rows = before.saturating_mul(GROWTH).min(most);
-        self.rows > before
-    }
-
-    /// What LAST_INSERT_ID() is to show: the first key, if its row went in. If a row failed, that was another one if a second
-    /// key was made.
-    fn shown_after(&self, first: u64, failed: bool, went_in: bool) -> PendingLastInsertId {
-        let before = self.before;
-        let if_above = |above| PendingLastInsertId::ToIfAbove {
-            above,
-            id: first,
-            before,
-        };
-        match (failed, went_in) {
-            (true, _) => if_above(first),
-            (false, true) if self.plan.may_be_given() => if_above(0),
-            (false, true) => PendingLastInsertId::To(first),
-            (false, false) => PendingLastInsertId::To(before),
-        }
     }
 }

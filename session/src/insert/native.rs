@@ -100,8 +100,8 @@ impl Connection {
         self.note_native(rule, native.rows_max);
         let whole = bytes.get(..header.total());
         let (Some(whole), true) = (whole, self.rules.is_switched(rule)) else {
-            self.watch_fence(rule);
-            return self.pass(header, bytes, shape, after);
+            let next = self.pass(header, bytes, shape, after);
+            return self.watch_fence(next, rule);
         };
         self.forget_command();
         self.memory_full = false;
@@ -113,14 +113,12 @@ impl Connection {
 
     /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its
     /// client hears that it succeeded.
-    pub(crate) fn watch_fence(&mut self, rule: usize) {
+    pub(crate) fn watch_fence(&self, next: Next, rule: usize) -> Next {
         let is_maria = self.facts.server.flavour == Flavour::MariaDb;
-        self.watches_fence = is_maria && self.rules.is_switched(rule) && !self.rewrites(rule);
-    }
-
-    /// Whether the server may have left out rows of what was passed on, which has been answered so.
-    pub(crate) fn may_have_left_out(&self, end: Option<End>) -> bool {
-        self.watches_fence && matches!(end, Some(End::Ok(done)) if done.warnings > 0)
+        match is_maria && self.rules.is_switched(rule) && !self.rewrites(rule) {
+            true => next.watching_fence(),
+            false => next,
+        }
     }
 
     /// Keeps the end of the answer back, and asks.

@@ -210,7 +210,7 @@ impl Work for NextValueJob {
             return Ok(step.into());
         }
         connection.note(Some(self.rule), StatementOutcome::Rewritten);
-        Ok(Job::Passing(After::Nothing).with(Step::Consumed(header.total())))
+        Ok(Job::passing(After::Nothing).with(Step::Consumed(header.total())))
     }
 
     fn on_reply(

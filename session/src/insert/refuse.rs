@@ -77,10 +77,11 @@ impl Connection {
         self.last_insert_id = None;
         self.note(rule, StatementOutcome::Passed(what.label()));
         self.note(rule, StatementOutcome::Native(None));
-        if let Some(rule) = rule {
-            self.watch_fence(rule);
+        let next = self.pass(query.header, query.bytes, Shape::Results, after);
+        match rule {
+            Some(rule) => self.watch_fence(next, rule),
+            None => next,
         }
-        self.pass(query.header, query.bytes, Shape::Results, after)
     }
 
     pub(crate) fn refuse_unsupported(

@@ -13,7 +13,7 @@ use crate::answer::reply::names_row_count;
 use crate::client::decode::Undecoded;
 use crate::client::text::Query;
 use crate::connection::Connection;
-use crate::insert::in_place::Rewriting;
+use crate::insert::in_place::{Rewriting, WritesInPlace};
 use crate::insert::keys::Awaited;
 use crate::insert::leaves_out::Native;
 use crate::insert::plan::Planned;
@@ -147,8 +147,8 @@ impl Connection {
         let native = Native::of(index, plan);
         if plan.returning() {
             self.note_native(index, native.rows_max);
-            self.watch_fence(index);
-            self.pass_query(query, After::Nothing)
+            let next = self.pass_query(query, After::Nothing);
+            self.watch_fence(next, index)
         } else {
             self.pass_native_query(query, native)
         }
@@ -179,15 +179,10 @@ impl Connection {
     }
 
     /// How an INSERT is rewritten where it lies, if it is.
-    pub(crate) fn in_place(
-        &self,
-        query: Query<'_>,
-        plan: &Plan,
-        keys: &KeyBatch,
-    ) -> Option<InPlace> {
+    fn how_in_place(&self, query: Query<'_>, plan: &Plan, keys: &KeyBatch) -> Option<InPlace> {
         // What follows it would have to move as well.
         let is_alone = query.bytes.len() == query.header.total() && query.header.sequence == 0;
-        if !self.writes_in_place || !is_alone || query.text.len() < IN_PLACE_BYTES_MIN {
+        if !self.in_place.may() || !is_alone || query.text.len() < IN_PLACE_BYTES_MIN {
             return None;
         }
         query.attributes().ok()?;
@@ -200,9 +195,9 @@ impl Connection {
     }
 
     /// Writes it there as soon as the driver lets it.
-    pub(crate) fn rewrite_in_place(&mut self, query: Query<'_>, plan: Plan, how: InPlace) {
+    fn rewrite_in_place(&mut self, query: Query<'_>, plan: Plan, how: InPlace) {
         let at = query.text_at();
-        self.rewriting = Some(Rewriting { plan, how, at });
+        self.in_place = WritesInPlace::Will(Rewriting { plan, how, at });
     }
 }
 
@@ -248,7 +243,7 @@ impl Work for Insert {
         };
         let in_place = match self.own {
             Some(_) => None,
-            None => connection.in_place(query, plan, &keys),
+            None => connection.how_in_place(query, plan, &keys),
         };
         if in_place.is_none()
             && let Err(what) = connection.write_spliced(query, (plan, &keys))

@@ -31,7 +31,7 @@ impl Connection {
         execution.write(number, &execution.params, &mut payload);
         write_packet(&payload, 0, &mut self.up);
         self.answer.expect(execution.shape());
-        Job::Passing(after).with(Step::Consumed(header.total()))
+        Job::passing(after).with(Step::Consumed(header.total()))
     }
 
     /// The same of COM_STMT_BULK_EXECUTE, of which this follows the statement's number.
@@ -54,7 +54,7 @@ impl Connection {
         }
         write_command(COM_STMT_BULK_EXECUTE, &payload, &mut self.up);
         self.answer.expect(Shape::Results);
-        Job::Passing(after).with(Step::Consumed(header.total()))
+        Job::passing(after).with(Step::Consumed(header.total()))
     }
 
     /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.

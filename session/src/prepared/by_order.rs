@@ -43,25 +43,25 @@ impl Connection {
         })
     }
 
-    /// What comes before its execution; `None`: nothing.
+    /// Whether it can be executed, and at which rule's fence that is watched. `Err`: something comes first.
     pub(crate) fn check_order(
         &mut self,
         header: Header,
         id: u32,
         by_order: &ByOrder,
-    ) -> Option<Step> {
+    ) -> Result<Option<usize>, Step> {
         if by_order.schema == self.schema_changes() {
-            return None;
+            return Ok(None);
         }
         if !self.context.known {
-            return Some(self.ask_context());
+            return Err(self.ask_context());
         }
         // The client has set insert_id for it.
         if self.context.insert_id_set {
-            return None;
+            return Ok(None);
         }
-        match self.judge(&by_order.text) {
-            Judged::Not(step) => return Some(step),
+        let watched = match self.judge(&by_order.text) {
+            Judged::Not(step) => return Err(step),
             Judged::AsItIs => {
                 let judged_at = self.judged_at();
                 let passed = self.statements.passed.get_mut(&id);
@@ -71,23 +71,22 @@ impl Connection {
                 {
                     of.schema = judged_at;
                 }
+                None
             }
             Judged::Unsupported(rule, what) => {
                 if let Err(reason) = decide_unread(self.policy(rule), what) {
-                    return Some(self.refuse_passed(header, id, rule, reason));
+                    return Err(self.refuse_passed(header, id, rule, reason));
                 }
                 if let Some(step) = self.enter(header, rule) {
-                    return Some(step);
+                    return Err(step);
                 }
                 self.note(rule, StatementOutcome::Passed(what.label()));
                 self.note(rule, StatementOutcome::Native(None));
-                if let Some(rule) = rule {
-                    self.watch_fence(rule);
-                }
+                rule
             }
-        }
+        };
         self.forget_command();
-        None
+        Ok(watched)
     }
 
     fn judge(&mut self, of: &OrderedText) -> Judged {

@@ -105,7 +105,7 @@ impl Connection {
         }
         let next = self.execute_unkeyed(header, id, rest);
         // Otherwise something comes first, or it was refused all the same.
-        if matches!(next.job, Job::Passing(_)) {
+        if matches!(next.job, Job::Passing { .. }) {
             self.forget_command();
             self.note(rule, StatementOutcome::Passed(what.label()));
             self.note(rule, StatementOutcome::Native(None));

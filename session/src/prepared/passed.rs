@@ -61,11 +61,12 @@ impl Connection {
         {
             return Ok(step.into());
         }
-        if let Some(by_order) = &passed.by_order
-            && let Some(step) = self.check_order(header, id, by_order)
-        {
-            return Ok(step.into());
-        }
+        let by_order = passed.by_order.as_ref();
+        let checked = by_order.map_or(Ok(None), |of| self.check_order(header, id, of));
+        let mut watched = match checked {
+            Ok(watched) => watched,
+            Err(step) => return Ok(step.into()),
+        };
         if passed.effect.sees && self.pending_last_insert_id.is_some() {
             return Ok(self.update_last_insert_id(passed.effect.counts).into());
         }
@@ -86,12 +87,13 @@ impl Connection {
         }
         if let Some(observed) = &passed.observed {
             self.note_native(observed.rule, None);
-            self.watch_fence(observed.rule);
+            watched = Some(observed.rule);
         }
         let next = self.pass_named(header, bytes, named, Shape::of_execution(flags), after);
-        Ok(match passed.guarded {
-            Some(rule) => Guarded::in_place_of(next, rule),
-            None => next,
+        Ok(match (passed.guarded, watched) {
+            (Some(rule), _) => Guarded::in_place_of(next, rule),
+            (None, Some(rule)) => self.watch_fence(next, rule),
+            (None, None) => next,
         })
     }
 

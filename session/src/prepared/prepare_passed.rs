@@ -65,7 +65,7 @@ impl Connection {
         self.answer.expect(Shape::Prepare);
         self.forget_command();
         let after = After::Prepared(Box::new(noted));
-        Job::Passing(after).with(Step::Consumed(query.header.total()))
+        Job::passing(after).with(Step::Consumed(query.header.total()))
     }
 
     /// What is noted of a statement that is passed on.

@@ -244,8 +244,8 @@ impl Connection {
             self.refuse_unsupported(query.header, rule, Unsupported::TextPrepare)
                 .into()
         } else {
-            self.watch_fence(statement.rule);
-            self.pass_query(query, After::ANYTHING)
+            let next = self.pass_query(query, After::ANYTHING);
+            self.watch_fence(next, statement.rule)
         }
     }
 }
@@ -271,7 +271,7 @@ impl Work for TextExecution {
     ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
-            return Job::Work(self).look_at_beginning(connection, bytes);
+            return connection.command(bytes);
         };
         Ok(match std::mem::replace(&mut self.phase, Phase::Keys) {
             Phase::Ready(keys) => self.prepare(connection, whole.header, keys),

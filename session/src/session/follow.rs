@@ -51,7 +51,7 @@ impl Session {
 
     /// Whether it is a passthrough, which cannot take rules.
     pub fn is_passthrough(&self) -> bool {
-        matches!(self.job, Job::Passthrough)
+        matches!(self.at_hand(), Job::Passthrough(_))
     }
 
     /// Takes other rules: between two commands, or while a command waits for them.
@@ -64,7 +64,7 @@ impl Session {
         }
         let update = self.connection.follow(rules);
         if update == RulesUpdate::Taken {
-            self.job.forget();
+            self.at_hand_mut().forget();
         }
         update
     }
@@ -72,7 +72,7 @@ impl Session {
     /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
     fn is_at_command(&self) -> bool {
         let connection = &self.connection;
-        self.job.can_begin_anew() && connection.probe.is_none() && !connection.has_rest()
+        self.at_hand().can_begin_anew() && connection.probe.is_none() && !connection.has_rest()
     }
 }
 
