@@ -125,8 +125,20 @@ pub enum Cause {
     KeyKind,
     /// The key port has a password, and the client has not sent it. `AUTH` or `HELLO` does; over HTTP the header `Authorization`.
     PasswordMissing,
-    /// The password is another one, or the user is not `default`: a key port has no others yet.
+    /// The password is another one, or there is no such user; without `users` a key port has only `default`.
     PasswordWrong,
+    /// The user may not do that with this name; the message says what he would need. `keywright user grant` gives it.
+    RightsMissing,
+    /// Who the users are is not known: the store has not answered since the program began, or for longer than `users_stale_s_max`.
+    UsersUnknown,
+    /// So many passwords are being checked that no more may wait, or it took longer than `login_ms_max`.
+    LoginsFull,
+    /// There is a user of this name already.
+    UserExists,
+    /// There is no user of this name.
+    UserUnknown,
+    /// A user's name, password, rights or pattern cannot be such, or there can be no more of them; the message says which and why.
+    UserInvalid,
     /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more are given: give the name
     /// of the key port others.
     KeysLeft,
@@ -157,19 +169,21 @@ const ARGUMENTS: u16 = 1210;
 const DENIED: u16 = 1227;
 
 /// Words that clients of Redis know.
-const REDIS_WORDS: [(Cause, &str); 5] = [
+const REDIS_WORDS: [(Cause, &str); 6] = [
     (Cause::CommandRefused, "ERR"),
     (Cause::PacketMalformed, "ERR"),
     (Cause::KeyKind, "WRONGTYPE"),
     (Cause::PasswordMissing, "NOAUTH"),
     (Cause::PasswordWrong, "WRONGPASS"),
+    (Cause::RightsMissing, "NOPERM"),
 ];
 
 /// Where HTTP has a status of its own.
-const HTTP_STATUSES: [(Cause, u16); 9] = [
+const HTTP_STATUSES: [(Cause, u16); 10] = [
     (Cause::PasswordMissing, 401),
     (Cause::PasswordWrong, 401),
     (Cause::TagUnknown, 404),
+    (Cause::UserUnknown, 404),
     (Cause::PathUnknown, 404),
     (Cause::MethodRefused, 405),
     (Cause::RequestTimeout, 408),
@@ -236,11 +250,17 @@ impl Cause {
     ];
 
     /// Those that only a client of a key port can meet.
-    pub const OF_PORT: [Self; 9] = [
+    pub const OF_PORT: [Self; 15] = [
         Self::CommandRefused,
         Self::KeyKind,
         Self::PasswordMissing,
         Self::PasswordWrong,
+        Self::RightsMissing,
+        Self::UsersUnknown,
+        Self::LoginsFull,
+        Self::UserExists,
+        Self::UserUnknown,
+        Self::UserInvalid,
         Self::KeysLeft,
         Self::PathUnknown,
         Self::MethodRefused,
@@ -303,6 +323,12 @@ impl Cause {
             Self::KeyKind              => Row::of("key_kind", "42804", ARGUMENTS, false, "input"),
             Self::PasswordMissing      => Row::of("password_missing", "28000", 1045, false, "access"),
             Self::PasswordWrong        => Row::of("password_wrong", "28P01", 1045, false, "access"),
+            Self::RightsMissing        => Row::of("rights_missing", "42501", DENIED, false, "access"),
+            Self::UsersUnknown         => Row::of("users_unknown", "55000", NO_KEY, true, "store"),
+            Self::LoginsFull           => Row::of("logins_full", "53400", 1040, true, "access"),
+            Self::UserExists           => Row::of("user_exists", "42710", ARGUMENTS, false, "input"),
+            Self::UserUnknown          => Row::of("user_unknown", "42704", ARGUMENTS, false, "input"),
+            Self::UserInvalid          => Row::of("user_invalid", "22023", ARGUMENTS, false, "input"),
             Self::KeysLeft             => Row::of("keys_left", "55000", NO_KEY, false, "state"),
             Self::PathUnknown          => Row::of("path_unknown", "42704", 1235, false, "input"),
             Self::MethodRefused        => Row::of("method_refused", "42000", 1235, false, "input"),

@@ -14,6 +14,7 @@ mod signals;
 pub(crate) mod store;
 mod switching;
 mod unseen_ids;
+pub(crate) mod user;
 mod wanted;
 pub(crate) mod worker;
 
@@ -55,6 +56,16 @@ impl File {
             Keys::open(config.store.clone()).map_err(|failure| anyhow::anyhow!("{failure}"))?;
         Ok((config, keys))
     }
+}
+
+/// Runs what is asked of a store, and leaves its file whole.
+fn with_store<T>(file: &File, run: impl AsyncFnOnce(Keys) -> Result<T>) -> Result<T> {
+    let (_, keys) = file.open()?;
+    runtime()?.block_on(async {
+        let done = run(keys.clone()).await;
+        keys.hand_back().await;
+        done
+    })
 }
 
 pub(crate) fn runtime() -> Result<Runtime> {

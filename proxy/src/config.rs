@@ -63,6 +63,8 @@ pub struct Config {
     pub switch_wait_ms_max: u64,
     /// A program that the store has not heard of for so long holds no switch up, seconds.
     pub switch_peer_wait_s: u64,
+    /// How long users of key ports stay in force while the store does not answer, seconds; 0: without end.
+    pub users_stale_s_max: u64,
     /// Where metrics are served.
     pub metrics: Option<String>,
     /// Users who get an answer to `SHOW KEYWRIGHT …`.
@@ -138,7 +140,7 @@ impl Config {
                 (of.connections_max, of.limits, of.memory_bytes_max),
                 (of.connect_ms_max, of.login_ms_max, of.answer_ms_max),
                 (of.keepalive_s, of.drain_ms_max, of.switch_wait_ms_max),
-                of.take_over_wait_ms_max,
+                (of.take_over_wait_ms_max, of.users_stale_s_max),
                 (of.metrics.clone(), of.status_users.clone()),
             )
         };
@@ -165,6 +167,11 @@ impl Config {
         let mut specs = self.ports.iter().flat_map(|port| port.keys.values());
         self.rules.iter().any(|rule| rule.is_switched)
             || specs.any(|spec| self.store.followed(spec).is_some())
+    }
+
+    /// Whether a key port has users.
+    pub fn has_users(&self) -> bool {
+        self.ports.iter().any(|port| port.has_users)
     }
 
     /// The tags that rules, key ports and feeds name, each once.
@@ -271,6 +278,7 @@ impl Config {
                 schema_refresh_s: raw.limits.schema_refresh_s,
                 switch_wait_ms_max: raw.limits.switch_wait_ms_max,
                 switch_peer_wait_s: raw.limits.switch_peer_wait_s,
+                users_stale_s_max: raw.limits.users_stale_s_max,
                 status_users: raw.status.users,
                 metrics,
             }),

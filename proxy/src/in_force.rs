@@ -23,6 +23,7 @@ use crate::metrics::{Counters, Metric};
 use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, KeyStandings, rule_name};
+use crate::users::PortUsers;
 
 pub use sources::{KeySpaces, Source, effective, key_spaces_of};
 
@@ -31,6 +32,7 @@ pub struct InForce {
     keys: Keys,
     counters: Arc<Counters>,
     own_key: Arc<OwnKey>,
+    users: Option<PortUsers>,
     state: Mutex<State>,
     give: watch::Sender<Arc<ConfigSnapshot>>,
 }
@@ -82,9 +84,10 @@ impl State {
         keys: &Keys,
         counters: &Counters,
         own_key: &Arc<OwnKey>,
+        users: Option<&PortUsers>,
     ) -> Result<ConfigSnapshot> {
         let config = effective(&self.config, self.known.as_ref());
-        let ports = PortKeys::all(&config, keys, counters, self.standings.as_ref());
+        let ports = PortKeys::all(&config, keys, counters, self.standings.as_ref(), users);
         let ports = ports.map_err(|failure| anyhow::anyhow!("{failure}"))?;
         let snapshot = ConfigSnapshot::new(
             &config,
@@ -122,7 +125,12 @@ impl InForce {
             ahead: Ahead::new(),
             version: counters.traffic.version(),
         };
-        let snapshot = state.snapshot(&keys, &counters, &own_key)?;
+        // Which of its ports have users stays as it is while the program runs.
+        let users = state.config.has_users().then(|| {
+            let wait_ms_max = state.config.store.wait_ms_max();
+            PortUsers::follow(&keys, state.config.users_stale_s_max, wait_ms_max)
+        });
+        let snapshot = state.snapshot(&keys, &counters, &own_key, users.as_ref())?;
         if let Some(standing) = standing {
             // Behind it: its sources are those of the snapshot.
             follow_generations(&keys, standing);
@@ -131,6 +139,7 @@ impl InForce {
             keys,
             counters,
             own_key,
+            users,
             state: Mutex::new(state),
             give: watch::channel(Arc::new(snapshot)).0,
         })
@@ -241,9 +250,14 @@ impl InForce {
     pub fn see(&self, seen: Vec<TableFacts>) -> Result<()> {
         let mut state = self.state();
         state.seen = seen;
-        let snapshot = state.snapshot(&self.keys, &self.counters, &self.own_key)?;
+        let snapshot = self.snapshot_of(&state)?;
         self.give.send_replace(Arc::new(snapshot));
         Ok(())
+    }
+
+    fn snapshot_of(&self, state: &State) -> Result<ConfigSnapshot> {
+        let users = self.users.as_ref();
+        state.snapshot(&self.keys, &self.counters, &self.own_key, users)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -253,7 +267,7 @@ impl InForce {
     /// Nothing is raised that is not there then.
     fn publish(&self, state: &mut State) -> Result<()> {
         state.version = state.version.saturating_add(1);
-        match state.snapshot(&self.keys, &self.counters, &self.own_key) {
+        match self.snapshot_of(state) {
             Ok(snapshot) => {
                 self.counters.traffic.publish(state.version);
                 self.give.send_replace(Arc::new(snapshot));

@@ -28,3 +28,4 @@ pub mod schema;
 pub mod serve;
 pub mod status;
 pub mod switch;
+pub mod users;

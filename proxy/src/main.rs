@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use command::{
-    File, advance, check, decode, explain, generate, init, release, serving, store, worker,
+    File, advance, check, decode, explain, generate, init, release, serving, store, user, worker,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -42,6 +42,8 @@ enum Command {
     Store(store::Store),
     /// Worker ids of PostgreSQL databases: give them for good, list them, take them back.
     Worker(worker::Worker),
+    /// Users of key ports: add and remove them, say what they may do with which names.
+    User(user::User),
     /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
     Explain(explain::Explain),
     /// Print the statements by which tables give keys of their own again, and in which order to go. Nothing is carried out.
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Advance(advance) => advance.run(),
         Command::Store(store) => store.run(),
         Command::Worker(worker) => worker.run(),
+        Command::User(user) => user.run(),
         Command::Explain(explain) => explain.run(),
         Command::Release(back) => back.run(),
         Command::Decode(of) => of.run(),

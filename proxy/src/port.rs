@@ -1,7 +1,8 @@
 //! The key port: keys for any program, over the Redis protocol or HTTP.
 //!
-//! [`keys`]: which names there are, and what they give now. [`issue`]: keys are taken. [`redis`], [`http`]: how clients ask and are told.
+//! [`access`]: who clients are, and what they may. [`keys`]: which names there are, and what they give now. [`issue`]: keys are taken. [`redis`], [`http`]: how clients ask and are told.
 
+mod access;
 pub(crate) mod http;
 mod issue;
 pub(crate) mod keys;

@@ -150,6 +150,72 @@ fn only_this_machine_can_connect_unless_it_is_said_otherwise() {
     }
 }
 
+/// Passwords of users are not to be read by whoever is on the way.
+#[test]
+fn users_log_in_where_nobody_listens_unless_it_is_said_otherwise() -> Result<()> {
+    let keys = "keys = { orders = \"segment:orders\" }\nusers = true\n";
+    for (bind, is_local) in [
+        ("127.0.0.1:6399", true),
+        ("[::1]:6399", true),
+        ("unix:/run/keywright/keys.socket", true),
+        ("0.0.0.0:6399", false),
+        ("keys.example:6399", false),
+    ] {
+        let text = with(keys).replace("127.0.0.1:6399", bind);
+        let output = problems(&text);
+        assert_eq!(output.is_empty(), is_local, "{bind}: {output}");
+        let is_told = output.contains("users_without_tls = true");
+        assert_eq!(is_told, !is_local, "{output}");
+        let text = format!("{text}users_without_tls = true\n");
+        assert_eq!(problems(&text), "", "{bind}");
+        let [port] = &Config::parse(&text)?.ports[..] else {
+            panic!("{text}");
+        };
+        assert!(port.has_users);
+    }
+    // With TLS it is open to the network without another word; it is only the certificate that is missing here.
+    let text = with(&format!("{keys}tls = \"required\"\n"));
+    let output = problems(&text.replace("127.0.0.1:6399", "0.0.0.0:6399"));
+    assert!(output.contains("needs certificate"), "{output}");
+    assert!(!output.contains("users_without_tls"), "{output}");
+    Ok(())
+}
+
+#[test]
+fn what_has_no_meaning_with_users_or_without_is_told_at_once() {
+    let output = problems(&with(
+        "keys = { a = \"segment:a\" }\nusers = true\npassword_env = \"PATH\"\nopen_to_the_network_without_users = true\n\
+         connections_max = 0\n",
+    ));
+    for expected in [
+        "password_env has no meaning with users = true",
+        "open_to_the_network_without_users has no meaning with users = true",
+        "connections_max is at least 1",
+    ] {
+        assert!(output.contains(expected), "{expected} is not in {output}");
+    }
+    let output = problems(&with(
+        "keys = { a = \"segment:a\" }\nusers_without_tls = true\n",
+    ));
+    assert!(
+        output.contains("users_without_tls has no meaning without users = true"),
+        "{output}"
+    );
+    let mysql = format!("{STORE}\n[[listener]]\nbind = \"127.0.0.1:6033\"\nusers = true\n");
+    assert!(problems(&mysql).contains("users has no meaning with protocol = \"mysql\""));
+}
+
+/// Who is connected to a listener without users is nobody's: that takes a restart.
+#[test]
+fn users_do_not_come_to_a_listener_while_it_runs() -> Result<()> {
+    let keys = "keys = { a = \"segment:a\" }\n";
+    let without = Config::parse(&with(keys))?;
+    let users = Config::parse(&with(&format!("{keys}users = true\n")))?;
+    assert!(!without.listens_as(&users) && !users.listens_as(&without));
+    assert!(users.has_users() && !without.has_users());
+    Ok(())
+}
+
 #[test]
 fn passwords_are_not_shown() -> Result<()> {
     let file = tempfile::NamedTempFile::new()?;

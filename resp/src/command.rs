@@ -3,10 +3,12 @@
 mod keywright;
 mod refusal;
 pub mod table;
+mod user;
 mod word;
 
 pub use keywright::KeywrightCommand;
 pub use refusal::Refusal;
+pub use user::{Granted, Secret, UserCommand};
 
 use crate::reply::Protocol;
 use crate::request::Request;

@@ -3,8 +3,8 @@
 mod oracle;
 
 use keywright_resp::command::{
-    ClientCommand, ClusterQuery, Command, CommandQuery, Hello, KeywrightCommand, Login, Refusal,
-    table,
+    ClientCommand, ClusterQuery, Command, CommandQuery, Granted, Hello, KeywrightCommand, Login,
+    Refusal, Secret, UserCommand, table,
 };
 use keywright_resp::fault::Fault;
 use keywright_resp::reply::Protocol;
@@ -122,6 +122,12 @@ fn commands_are_read_in_any_case() {
             name,
         })
     };
+    let of_user = |command| Command::Keywright(KeywrightCommand::User(command));
+    let granted = Granted {
+        name: b"app",
+        rights: b"use,create",
+        pattern: b"shop.*",
+    };
     for (line, expected) in [
         ("incr orders", Command::Incr(b"orders")),
         ("IncrBy orders 16", Command::IncrBy(b"orders", 16)),
@@ -190,12 +196,55 @@ fn commands_are_read_in_any_case() {
             "keywright stats",
             Command::Keywright(KeywrightCommand::Stats),
         ),
+        (
+            "keywright create orders",
+            Command::Keywright(KeywrightCommand::Create(b"orders")),
+        ),
+        (
+            "keywright advance orders 7",
+            Command::Keywright(KeywrightCommand::Advance {
+                name: b"orders",
+                above: 7,
+            }),
+        ),
+        (
+            "keywright user add app secret",
+            of_user(UserCommand::Add {
+                name: b"app",
+                password: Secret(b"secret"),
+            }),
+        ),
+        (
+            "KEYWRIGHT USER SetPass app secret",
+            of_user(UserCommand::SetPassword {
+                name: b"app",
+                password: Secret(b"secret"),
+            }),
+        ),
+        (
+            "keywright user grant app use,create shop.*",
+            of_user(UserCommand::Grant(granted)),
+        ),
+        (
+            "keywright user revoke app use,create shop.*",
+            of_user(UserCommand::Revoke(granted)),
+        ),
+        (
+            "keywright user remove app",
+            of_user(UserCommand::Remove(b"app")),
+        ),
+        ("keywright user list", of_user(UserCommand::List)),
+        ("keywright user whoami", of_user(UserCommand::Whoami)),
     ] {
         parsed(&written(&words(line)), |command| {
             assert_eq!(command, Ok(expected), "{line}")
         });
     }
-    let shown = format!("{:?}", login(b"app"));
+    let add = UserCommand::Add {
+        name: b"app",
+        password: Secret(b"secret"),
+    };
+    let shown = format!("{:?} {add:?}", login(b"app"));
     assert!(!shown.contains("secret"), "{shown}");
 }
 
@@ -227,8 +276,19 @@ fn what_is_refused_is_refused_with_the_reason() {
         ("cluster meet", "unknown subcommand"),
         ("cluster slots 1", "wrong number"),
         ("keywright next a some 1", "syntax error"),
-        ("keywright create a", "keywright init"),
-        ("keywright advance a 7", "keywright advance"),
+        ("keywright alter a", "neither altered nor dropped"),
+        ("keywright drop a", "neither altered nor dropped"),
+        ("keywright create", "wrong number"),
+        ("keywright advance a", "wrong number"),
+        ("keywright advance a b", "not an integer"),
+        ("keywright user", "wrong number"),
+        ("keywright user add a", "wrong number"),
+        ("keywright user grant a use", "wrong number"),
+        ("keywright user list a", "wrong number"),
+        (
+            "keywright user show",
+            "unknown subcommand 'show' of KEYWRIGHT USER",
+        ),
         ("keywright demote", "unknown subcommand"),
         ("keywright list a", "wrong number"),
     ] {

@@ -184,3 +184,26 @@ CREATE TABLE IF NOT EXISTS keywright_assigned (
     report         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'a copy that asked, for people',
     PRIMARY KEY (worker_id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: worker ids that databases were assigned';
+
+-- One row per user of key ports. Change users with `keywright user`, which tells running programs.
+CREATE TABLE IF NOT EXISTS keywright_user (
+    name           VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    password       VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'hashed with argon2, as a PHC string',
+    changed_at_ms  BIGINT NOT NULL COMMENT 'when it got this password, unix milliseconds',
+    PRIMARY KEY (name)
+) ENGINE = InnoDB COMMENT = 'Keywright: users of key ports';
+
+-- What users may do, by names.
+CREATE TABLE IF NOT EXISTS keywright_user_grant (
+    user_name      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    name_pattern   VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'names; * stands for any characters, ? for one',
+    rights         VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'use, create, manage, administer, with commas',
+    PRIMARY KEY (user_name, name_pattern)
+) ENGINE = InnoDB COMMENT = 'Keywright: what users of key ports may do';
+
+-- One row: another text whenever users or their rights have changed. Programs ask for it several times a second.
+CREATE TABLE IF NOT EXISTS keywright_user_version (
+    id             BIGINT NOT NULL COMMENT 'always 1',
+    version        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    PRIMARY KEY (id)
+) ENGINE = InnoDB COMMENT = 'Keywright: which version of the users it is';

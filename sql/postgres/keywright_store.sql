@@ -182,3 +182,26 @@ CREATE TABLE IF NOT EXISTS keywright_assigned (
     report         TEXT, -- a copy that asked, for people
     PRIMARY KEY (worker_id)
 );
+
+-- One row per user of key ports. Change users with `keywright user`, which tells running programs.
+CREATE TABLE IF NOT EXISTS keywright_user (
+    name          TEXT NOT NULL,
+    password      TEXT NOT NULL, -- hashed with argon2, as a PHC string
+    changed_at_ms BIGINT NOT NULL, -- when it got this password, unix milliseconds
+    PRIMARY KEY (name)
+);
+
+-- What users may do, by names.
+CREATE TABLE IF NOT EXISTS keywright_user_grant (
+    user_name    TEXT NOT NULL,
+    name_pattern TEXT NOT NULL, -- names; * stands for any characters, ? for one
+    rights       TEXT NOT NULL, -- use, create, manage, administer, with commas
+    PRIMARY KEY (user_name, name_pattern)
+);
+
+-- One row: another text whenever users or their rights have changed. Programs ask for it several times a second.
+CREATE TABLE IF NOT EXISTS keywright_user_version (
+    id      BIGINT NOT NULL, -- always 1
+    version TEXT NOT NULL,
+    PRIMARY KEY (id)
+);

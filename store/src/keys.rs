@@ -2,6 +2,7 @@
 
 mod assignments;
 mod manage;
+mod users;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,8 @@ use crate::switch::space::KeySpace;
 
 pub(crate) use assignments::not_assigned;
 pub use manage::{Finding, Severity};
+pub use users::FollowedUsers;
+use users::Following;
 
 /// What becomes of a transaction whose thread has ended.
 fn broken_off<T>(error: JoinError) -> Result<T, Failure> {
@@ -74,6 +77,8 @@ struct Sources {
     segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
     times: Vec<Arc<TimeSupply>>,
     feeders: Vec<Arc<Feeder>>,
+    /// Who follows the users.
+    followings: Vec<Arc<Following>>,
     /// Notified when the task of a supply has ended.
     tasks: Vec<watch::Receiver<()>>,
     closed: bool,
@@ -350,6 +355,9 @@ impl Keys {
             }
             for feeder in &sources.feeders {
                 feeder.close();
+            }
+            for following in &sources.followings {
+                following.close();
             }
             let segments: Vec<_> = sources.segments.values().cloned().collect();
             (segments, std::mem::take(&mut sources.tasks))

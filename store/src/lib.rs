@@ -40,6 +40,7 @@ mod sources;
 mod spec;
 mod store;
 pub mod switch;
+pub mod users;
 pub mod worker_ids;
 
 pub use assign::{AssignError, AssignedId, Assigning, release as release_worker_id};
@@ -50,7 +51,7 @@ pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
-pub use keys::{Finding, Keys, Severity};
+pub use keys::{Finding, FollowedUsers, Keys, Severity};
 pub use settings::{
     FeedSettings, PasswordFrom, RawFeed, RawSnowflakeSettings, RawStoreSettings, SettingsError,
     SettingsProblem, StoreSettings,

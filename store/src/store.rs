@@ -15,6 +15,8 @@ pub(crate) mod tag_admin;
 mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
+pub(crate) mod user_admin;
+pub(crate) mod user_rows;
 pub(crate) mod wanted;
 pub(crate) mod worker_id_admin;
 pub(crate) mod worker_id_rows;

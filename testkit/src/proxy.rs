@@ -3,3 +3,4 @@
 pub(crate) mod config;
 pub(crate) mod process;
 mod program;
+mod users;

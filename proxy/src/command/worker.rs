@@ -7,12 +7,12 @@ use anyhow::{Result, anyhow};
 use clap::{ArgGroup, Args, Subcommand};
 use keywright_store::assignment::{AssignedRow, AssignmentState};
 use keywright_store::{
-    AssignError, Assigning, Database, DatabaseSettings, Failure, Keys, RawDatabase, ReleasedNumber,
+    AssignError, Assigning, Database, DatabaseSettings, Failure, RawDatabase, ReleasedNumber,
     WorkerRow, release_worker_id,
 };
 use serde_json::json;
 
-use super::{File, Format, runtime};
+use super::{File, Format, with_store};
 
 #[derive(Args)]
 pub(crate) struct Worker {
@@ -138,16 +138,6 @@ fn told(error: &AssignError) -> anyhow::Error {
 
 fn failed(failure: Failure) -> anyhow::Error {
     anyhow!("{failure}")
-}
-
-/// Runs what is asked of a store, and leaves its file whole.
-fn with_store<T>(file: &File, run: impl AsyncFnOnce(Keys) -> Result<T>) -> Result<T> {
-    let (_, keys) = file.open()?;
-    runtime()?.block_on(async {
-        let done = run(keys.clone()).await;
-        keys.hand_back().await;
-        done
-    })
 }
 
 impl Assign {

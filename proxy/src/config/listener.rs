@@ -70,7 +70,13 @@ pub(crate) struct RawListener {
     pub(super) password_file: Option<String>,
     /// With `redis` and `http`: the name of the environment variable that holds that password.
     pub(super) password_env: Option<String>,
-    /// With `redis` and `http`: let `bind` be another than a loopback address or a UNIX socket, although there are no users yet: whoever can
+    /// With `redis` and `http`: clients log in as [users](../users.md), which the store keeps with what each may do with which names. Default:
+    /// `false`. A change needs a restart.
+    pub(super) users: Option<bool>,
+    /// With `users`: let passwords go over the network in clear, where `bind` is another than a loopback address or a UNIX socket and
+    /// `tls` is not `required`. Default: `false`.
+    pub(super) users_without_tls: Option<bool>,
+    /// With `redis` and `http`: let `bind` be another than a loopback address or a UNIX socket without `users`: whoever can
     /// connect (and has the password, if there is one) takes keys of every name. Default: `false`.
     pub(super) open_to_the_network_without_users: Option<bool>,
     /// With `redis` and `http`: connections at most, within those of `[limits]`. Default: 10000.

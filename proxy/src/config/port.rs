@@ -31,6 +31,8 @@ pub struct Port {
     pub tls: Option<Arc<ServerConfig>>,
     /// What clients must know.
     pub password: Option<Arc<str>>,
+    /// Whether clients log in as users.
+    pub has_users: bool,
     /// What is bounded, and by how much.
     pub limits: PortLimits,
     /// How it is asked.
@@ -65,6 +67,7 @@ impl fmt::Debug for Port {
             .field("keys", &self.keys)
             .field("tls", &self.tls.is_some())
             .field("password", &self.password.is_some())
+            .field("has_users", &self.has_users)
             .field("limits", &self.limits)
             .field("protocol", &self.protocol)
             .finish()
@@ -75,7 +78,7 @@ impl Port {
     /// Whether nothing differs but what may change while the program runs: names, password and certificates.
     #[must_use]
     pub fn can_become(&self, other: &Port) -> bool {
-        let fixed = |of: &Port| (of.limits, of.protocol, of.tls.is_some());
+        let fixed = |of: &Port| (of.limits, of.protocol, of.tls.is_some(), of.has_users);
         self.bind == other.bind && fixed(self) == fixed(other)
     }
 
@@ -86,11 +89,13 @@ impl Port {
 }
 
 /// Options that only a key port has, and whether they are there.
-pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 7] {
+pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 9] {
     [
         ("keys", raw.keys.is_some()),
         ("password_file", raw.password_file.is_some()),
         ("password_env", raw.password_env.is_some()),
+        ("users", raw.users.is_some()),
+        ("users_without_tls", raw.users_without_tls.is_some()),
         (
             "open_to_the_network_without_users",
             raw.open_to_the_network_without_users.is_some(),
@@ -116,14 +121,8 @@ pub(super) fn port(
         problems.push(format!("{option}: {what}"));
         None
     });
-    let is_open = raw.open_to_the_network_without_users.unwrap_or(false);
-    if !is_open && !is_of_this_machine(&raw.bind) {
-        problems.push(format!(
-            "bind \"{}\" is no loopback address and no UNIX socket: a key port has no users yet, so whoever can connect takes keys. If that is meant, \
-             say open_to_the_network_without_users = true",
-            raw.bind
-        ));
-    }
+    let has_users = raw.users.unwrap_or(false);
+    who_may_connect(&raw, has_users, problems);
     let limits = limits(&raw, protocol, problems);
     let tls = towards_clients(&raw, problems)?;
     Some(Port {
@@ -131,9 +130,49 @@ pub(super) fn port(
         keys,
         tls: tls.settings().cloned(),
         password: password.map(Arc::from),
+        has_users,
         limits,
         protocol,
     })
+}
+
+/// Looks at what lets in others than this machine's users, and in which way they say who they are.
+fn who_may_connect(raw: &RawListener, has_users: bool, problems: &mut Vec<String>) {
+    let is_local = is_of_this_machine(&raw.bind);
+    let is_open = raw.open_to_the_network_without_users.unwrap_or(false);
+    let is_clear = raw.users_without_tls.unwrap_or(false);
+    let bind = &raw.bind;
+    match has_users {
+        true => {
+            for (option, _) in [
+                ("password_file", raw.password_file.is_some()),
+                ("password_env", raw.password_env.is_some()),
+                ("open_to_the_network_without_users", is_open),
+            ]
+            .iter()
+            .filter(|(_, is_given)| *is_given)
+            {
+                problems.push(format!("{option} has no meaning with users = true"));
+            }
+            if !is_local && raw.tls != "required" && !is_clear {
+                problems.push(format!(
+                    "bind \"{bind}\" is no loopback address and no UNIX socket: without TLS users' passwords go over the network in clear. Say \
+                     tls = \"required\" with certificate and key or, if that is meant, users_without_tls = true"
+                ));
+            }
+        }
+        false => {
+            if is_clear {
+                problems.push("users_without_tls has no meaning without users = true".to_owned());
+            }
+            if !is_local && !is_open {
+                problems.push(format!(
+                    "bind \"{bind}\" is no loopback address and no UNIX socket: without users whoever can connect takes keys. Say users = true or, if \
+                     that is meant, open_to_the_network_without_users = true"
+                ));
+            }
+        }
+    }
 }
 
 fn keys(

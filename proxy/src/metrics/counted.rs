@@ -159,7 +159,7 @@ impl Metric {
             Self::PortCutOff => total(
                 "port_cut_off_total",
                 &["listener", "why"],
-                "Connections that a key port ended: what came was no request, too long or silent, replies were not read, no password came, or there were too many.",
+                "Connections that a key port ended: what came was no request, too long or silent, replies were not read, no password came or wrong ones again and again, the user was removed, or there were too many.",
             ),
         }
     }

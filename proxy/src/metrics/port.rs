@@ -37,6 +37,10 @@ pub(crate) enum CutOff {
     Unread,
     /// It did not say the password, or speak TLS, in time.
     Login,
+    /// It said wrong passwords again and again.
+    Guesses,
+    /// Its user was removed, or has another password.
+    User,
     /// The head of a request did not come in time.
     Head,
     /// There are as many as may be.
@@ -50,6 +54,8 @@ impl CutOff {
             Self::Idle => "idle",
             Self::Unread => "unread",
             Self::Login => "login",
+            Self::Guesses => "guesses",
+            Self::User => "user",
             Self::Head => "head",
             Self::Full => "full",
         }

@@ -11,6 +11,7 @@ use crate::config::{Config, Port};
 use crate::metrics::Counters;
 use crate::metrics::port::{NameFigures, PortFigures};
 use crate::switch::KeyStandings;
+use crate::users::PortUsers;
 
 /// A key port as it is in force.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct PortKeys {
     pub(crate) wait_ms_max: u64,
     /// How long it waits for the end of a switch, milliseconds.
     pub(crate) held_ms_max: u64,
+    /// Who may take keys; `None`: whoever knows the password, if there is one.
+    pub(crate) users: Option<PortUsers>,
     names: HashMap<Vec<u8>, Arc<NamedKeys>>,
 }
 
@@ -82,6 +85,7 @@ impl PortKeys {
         keys: &Keys,
         counters: &Counters,
         standings: Option<&KeyStandings>,
+        users: Option<&PortUsers>,
     ) -> Result<Vec<Arc<PortKeys>>, Failure> {
         let ports = config.ports.iter().map(|port| {
             let figures = counters.port(&port.bind);
@@ -105,6 +109,7 @@ impl PortKeys {
             });
             Ok(Arc::new(PortKeys {
                 names: names.collect::<Result<_, Failure>>()?,
+                users: users.filter(|_| port.has_users).cloned(),
                 port: port.clone(),
                 figures,
                 layout: config.store.layout(),

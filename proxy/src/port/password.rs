@@ -1,6 +1,6 @@
 //! The password of a key port.
 
-/// The only user.
+/// The only user where there are no others.
 pub(super) const USER: &[u8] = b"default";
 
 /// Takes as long for one that is nearly right as for any other of its length.

@@ -1,12 +1,14 @@
 //! Keys over the Redis protocol.
 //!
-//! [`session`]: one connection as a state machine without sockets; it answers with [`answer`], and [`told`] tells keys. [`connection`]: its
-//! sockets.
+//! [`session`]: one connection as a state machine without sockets. [`commands`]: what becomes of a request: [`answer`] answers, [`told`] tells keys,
+//! [`login`] lets in, [`manage`] changes something. [`connection`]: its sockets.
 
 mod answer;
 mod client;
+mod commands;
 pub(crate) mod connection;
 mod login;
+mod manage;
 mod refused;
 mod session;
 mod told;

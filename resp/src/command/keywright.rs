@@ -1,6 +1,7 @@
 //! `KEYWRIGHT …`: what Redis has no command for.
 
 use super::refusal::Refusal;
+use super::user::UserCommand;
 use super::word::{Word, integer};
 use crate::request::Request;
 
@@ -20,6 +21,17 @@ pub enum KeywrightCommand<'a> {
     List,
     /// Figures of all names.
     Stats,
+    /// The tag of a name is to be made.
+    Create(&'a [u8]),
+    /// All later keys of a name are to lie above one.
+    Advance {
+        /// The name.
+        name: &'a [u8],
+        /// The highest that was given.
+        above: i64,
+    },
+    /// Who may do what.
+    User(UserCommand<'a>),
 }
 
 impl<'a> KeywrightCommand<'a> {
@@ -49,10 +61,16 @@ impl<'a> KeywrightCommand<'a> {
             (b"DECODE", 3) => name.map(Self::Decode).ok_or_else(arity),
             (b"LIST", 2) => Ok(Self::List),
             (b"STATS", 2) => Ok(Self::Stats),
-            (b"NEXT" | b"DECODE" | b"LIST" | b"STATS", _) => Err(arity()),
-            (b"CREATE" | b"ALTER" | b"ADVANCE" | b"DROP", _) => Err(Refusal::Unsupported(
-                "nothing is managed through this port: write a [[key]] into the configuration and run keywright init to create, \
-                 keywright advance to go on above an id",
+            (b"CREATE", 3) => name.map(Self::Create).ok_or_else(arity),
+            (b"ADVANCE", 4) => Ok(Self::Advance {
+                name: name.ok_or_else(arity)?,
+                above: integer(request.argument(3).unwrap_or_default())
+                    .ok_or(Refusal::NotInteger)?,
+            }),
+            (b"USER", _) => UserCommand::parse(request).map(Self::User),
+            (b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"CREATE" | b"ADVANCE", _) => Err(arity()),
+            (b"ALTER" | b"DROP", _) => Err(Refusal::Unsupported(
+                "tags are made and raised through this port, and neither altered nor dropped: change their rows in the store",
             )),
             _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),
         }

@@ -10,7 +10,9 @@ use crate::engine::privileges::{self, Needed, Privilege};
 use crate::engine::words::Words;
 
 pub use shapes::OWN_TABLES;
-use shapes::{NATIVE, RETURNED, SEGMENT, SHAPES, Shape, WORKER, WORKER_IDS};
+use shapes::{
+    NATIVE, RETURNED, SEGMENT, SHAPES, Shape, USER, USER_GRANT, USER_VERSION, WORKER, WORKER_IDS,
+};
 
 /// What people read, and run on a server of theirs.
 fn ddl(words: Words) -> &'static str {
@@ -84,9 +86,15 @@ impl Transaction<SchemaFindings> for InspectSchema {
     async fn run(&self, link: &mut Link) -> Result<SchemaFindings, StoreError> {
         let own: &[&Shape] = match self.store.dialect {
             Dialect::Keywright => &SHAPES,
-            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => {
-                &[&WORKER, &RETURNED, &NATIVE, &WORKER_IDS]
-            }
+            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => &[
+                &WORKER,
+                &RETURNED,
+                &NATIVE,
+                &WORKER_IDS,
+                &USER,
+                &USER_GRANT,
+                &USER_VERSION,
+            ],
         };
         let mut found = Vec::new();
         let mut missing = Vec::new();

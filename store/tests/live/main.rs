@@ -27,3 +27,4 @@ mod sessions;
 mod switched_snowflake;
 mod switches;
 mod texts;
+mod users;

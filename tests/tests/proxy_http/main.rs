@@ -9,6 +9,7 @@ mod hostile;
 mod limits;
 mod requests;
 mod tables;
+mod users;
 
 use std::path::Path;
 

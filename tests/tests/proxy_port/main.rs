@@ -8,6 +8,7 @@ mod limits;
 mod requests;
 mod store;
 mod tables;
+mod users;
 
 use std::path::Path;
 

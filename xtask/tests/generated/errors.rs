@@ -28,6 +28,8 @@ fn every_cause_is_documented() -> Result<()> {
     // And so do those that other listeners have.
     let shared = [
         Cause::TagUnknown,
+        Cause::TagExists,
+        Cause::TagInvalid,
         Cause::TagExhausted,
         Cause::RefillTimeout,
         Cause::Suspended,

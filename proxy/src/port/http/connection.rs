@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -86,6 +87,7 @@ pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()
         limits,
         memory,
         activity,
+        login_failures: AtomicU32::new(0),
     }));
     // Times are kept here: the library does not tell a silent client from a slow one. It must not gather the answers of a pipeline: it
     // would do so without end.

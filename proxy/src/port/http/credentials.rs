@@ -1,4 +1,4 @@
-//! Who may ask: the password in the header `Authorization`, and no page in a browser.
+//! Who may ask: the password, or a user with his, in the header `Authorization`, and no page in a browser.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,16 +7,74 @@ use hyper::header::{AUTHORIZATION, HeaderName, ORIGIN};
 use keywright_core::Cause;
 use keywright_store::Failure;
 
+use crate::port::access::Who;
+use crate::port::keys::PortKeys;
 use crate::port::password::{USER, is_same};
+use crate::users::PortUsers;
+use crate::users::login::{ComingUser, Login};
 
 /// What browsers say of where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Who asks.
+pub(super) enum Asker {
+    /// Somebody who is known, or known not to be let in.
+    Decided(Result<Who, Failure>),
+    /// A user whose password is being looked at.
+    Coming(ComingUser),
+}
+
+/// Looks at the header.
+pub(super) fn asker(headers: &HeaderMap, keys: &PortKeys) -> Asker {
+    let Some(users) = &keys.users else {
+        let checked = check(headers, keys.port.password.as_deref());
+        return Asker::Decided(checked.map(|()| Who::Anybody));
+    };
+    let Some(said) = headers.get(AUTHORIZATION) else {
+        let failure = Failure::new(Cause::PasswordMissing, "this listener has users");
+        let hint = "send user and password as Authorization: Basic";
+        return Asker::Decided(Err(failure.hint(hint)));
+    };
+    match basic(said.as_bytes()) {
+        Some(pair) => user(users, &pair),
+        None => Asker::Decided(Err(Failure::new(
+            Cause::PasswordWrong,
+            "users are told as Authorization: Basic, with a colon between user and password",
+        ))),
+    }
+}
+
+/// Looks at a user and a password, with a colon between them.
+pub(super) fn user(users: &PortUsers, pair: &[u8]) -> Asker {
+    let mut parts = pair.splitn(2, |byte| *byte == b':');
+    let (user, password) = (parts.next().unwrap_or_default(), parts.next());
+    match users.log_in(user, password.unwrap_or_default()) {
+        Login::Decided(decided) => Asker::Decided(decided.map(Who::User)),
+        Login::Coming(coming) => Asker::Coming(coming),
+    }
+}
+
+/// What Basic authentication says: a user and a password.
+fn basic(said: &[u8]) -> Option<Vec<u8>> {
+    let (scheme, value) = scheme(said);
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return None;
+    }
+    let pair = STANDARD.decode(value).ok()?;
+    pair.contains(&b':').then_some(pair)
+}
+
+fn scheme(said: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = said.splitn(2, |byte| *byte == b' ');
+    let scheme = parts.next().unwrap_or_default();
+    (scheme, parts.next().unwrap_or_default().trim_ascii())
+}
 
 /// Looks at the header; `password`: what it must say, if anything.
 ///
 /// # Errors
 /// It says another, or nothing.
-pub(super) fn check(headers: &HeaderMap, password: Option<&str>) -> Result<(), Failure> {
+fn check(headers: &HeaderMap, password: Option<&str>) -> Result<(), Failure> {
     let Some(password) = password else {
         return Ok(());
     };
@@ -34,9 +92,7 @@ pub(super) fn check(headers: &HeaderMap, password: Option<&str>) -> Result<(), F
 }
 
 fn is_right(said: &[u8], password: &[u8]) -> bool {
-    let mut parts = said.splitn(2, |byte| *byte == b' ');
-    let scheme = parts.next().unwrap_or_default();
-    let value = parts.next().unwrap_or_default().trim_ascii();
+    let (scheme, value) = scheme(said);
     if scheme.eq_ignore_ascii_case(b"bearer") {
         return is_same(value, password);
     }

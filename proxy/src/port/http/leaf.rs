@@ -8,6 +8,7 @@ use hyper::http::request::Parts;
 use keywright_core::{Cause, KeyBatch};
 use keywright_store::{Failure, KeySpec};
 
+use crate::port::access::Who;
 use crate::port::http::accept::best_of;
 use crate::port::http::reply::Reply;
 use crate::port::http::route::LeafService;
@@ -38,10 +39,13 @@ pub(super) struct LeafTeller {
 /// # Errors
 /// There is no such name, or it does not give such ids; the name is given where there is one.
 pub(super) fn request(
-    keys: &PortKeys,
+    (keys, who): (&PortKeys, &Who),
     service: LeafService,
     key: &[u8],
 ) -> Result<KeyRequest, (Option<Arc<NamedKeys>>, Failure)> {
+    if let Err(failure) = who.may_use(key) {
+        return Err((keys.name(key).cloned(), failure));
+    }
     let Some(named) = keys.name(key) else {
         return Err((None, issue::unknown(key, keys)));
     };

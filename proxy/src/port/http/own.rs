@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::config::port::http::HttpLimits;
 use crate::decode::{Decoded, decode};
+use crate::port::access::Who;
 use crate::port::http::accept::Format;
 use crate::port::http::parameters::{Parameters, shown};
 use crate::port::http::reply::Reply;
@@ -46,11 +47,14 @@ struct WithId<'a> {
 /// # Errors
 /// There is no such name, or it gives not so many; the name is given where there is one.
 pub(super) fn request(
-    keys: &PortKeys,
+    (keys, who): (&PortKeys, &Who),
     name: &[u8],
     parameters: &Parameters,
     limits: &HttpLimits,
 ) -> Result<KeyRequest, (Option<Arc<NamedKeys>>, Failure)> {
+    if let Err(failure) = who.may_use(name) {
+        return Err((keys.name(name).cloned(), failure));
+    }
     let Some(named) = keys.name(name) else {
         return Err((None, issue::unknown(name, keys)));
     };
@@ -147,8 +151,7 @@ fn write_key(keys: &KeyBatch, at: u64, to: &mut String) -> Result<(), Failure> {
 }
 
 /// The names.
-pub(super) fn list(format: Format, keys: &PortKeys) -> Reply {
-    let names = keys.names();
+pub(super) fn list(format: Format, names: &[&Arc<NamedKeys>]) -> Reply {
     let listed = names.iter().map(|named| Listed {
         name: &named.name,
         key: named.spec.to_string(),

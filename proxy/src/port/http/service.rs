@@ -3,29 +3,31 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body as _, Incoming};
 use hyper::http::request::Parts;
 use hyper::service::Service;
 use hyper::{Request, Response};
 use keywright_core::{Cause, KeyBatch};
 use keywright_store::Failure;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use crate::config::port::http::HttpLimits;
 use crate::connection::memory::{Memory, Share};
 use crate::in_force::snapshot::ConfigSnapshot;
+use crate::port::access::Who;
 use crate::port::http::accept::{self, Format};
+use crate::port::http::body::whole;
+use crate::port::http::credentials::{self, Asker};
 use crate::port::http::leaf::{self, LeafTeller};
+use crate::port::http::own;
 use crate::port::http::parameters::{Parameters, is_form};
 use crate::port::http::reply::{Reply, ReplyBody};
 use crate::port::http::route::{self, Endpoint, TinyidCall};
 use crate::port::http::socket::Activity;
 use crate::port::http::tinyid::{self, Wanted};
-use crate::port::http::{credentials, own};
 use crate::port::issue::KeyRequest;
 use crate::port::keys::{NamedKeys, PortKeys};
 
@@ -33,6 +35,9 @@ use crate::port::keys::{NamedKeys, PortKeys};
 const FREE_KEYS: u64 = 1_000;
 /// What a key takes until it is sent, with its place in an answer, bytes.
 const KEY_BYTES: usize = 96;
+
+/// Wrong passwords of users on one connection, behind which it ends.
+const LOGIN_FAILURES_MAX: u32 = 4;
 
 /// What requests draw on.
 pub(super) struct HttpContext {
@@ -46,6 +51,17 @@ pub(super) struct HttpContext {
     pub(super) memory: Arc<Memory>,
     /// What happens on the connection.
     pub(super) activity: Arc<Activity>,
+    /// Wrong passwords of users that came on it.
+    pub(super) login_failures: AtomicU32,
+}
+
+impl HttpContext {
+    /// Whether that was one wrong password of a user too many on this connection.
+    fn is_guessing(&self, keys: &PortKeys, failure: &Failure) -> bool {
+        keys.users.is_some()
+            && failure.cause() == Cause::PasswordWrong
+            && self.login_failures.fetch_add(1, Ordering::Relaxed) >= LOGIN_FAILURES_MAX
+    }
 }
 
 /// Answers the requests of a connection.
@@ -71,8 +87,8 @@ struct Asked {
     keys: Arc<PortKeys>,
     endpoint: Endpoint,
     format: Format,
-    /// Whether the head says the password.
-    header: Result<(), Failure>,
+    /// Who asks, by the head.
+    who: Result<Who, Failure>,
     head: Parts,
 }
 
@@ -123,6 +139,14 @@ impl Step {
     fn there(reply: Reply) -> Self {
         Self::There(Some(Box::new(reply)))
     }
+
+    async fn to_end(self) -> Reply {
+        match self {
+            Self::There(Some(reply)) => *reply,
+            Self::There(None) => Reply::failure(Format::Json, &draining()),
+            Self::Coming(coming) => coming.await,
+        }
+    }
 }
 
 /// Looks at a head, and answers unless a body is still to come.
@@ -136,14 +160,39 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
     if let Err(failure) = credentials::no_page(&head.headers) {
         return refused(&failure);
     }
-    let header = credentials::check(&head.headers, keys.port.password.as_deref());
+    match credentials::asker(&head.headers, &keys) {
+        Asker::Decided(who) => begin_as(who, keys, context, head, body),
+        Asker::Coming(coming) => {
+            let context = Arc::clone(context);
+            Step::Coming(Box::pin(async move {
+                let who = coming.await.map(Who::User);
+                begin_as(who, keys, &context, head, body).to_end().await
+            }))
+        }
+    }
+}
+
+/// Goes on with who asks.
+fn begin_as(
+    who: Result<Who, Failure>,
+    keys: Arc<PortKeys>,
+    context: &Arc<HttpContext>,
+    head: Parts,
+    body: Incoming,
+) -> Step {
+    let format = accept::format(&head.headers);
     let endpoint = route::endpoint(&head.method, head.uri.path());
     // Clients of tinyid say the password among the parameters.
     let says_token = matches!(endpoint, Ok(Endpoint::Tinyid(_)));
-    if let Err(failure) = &header
+    if let Err(failure) = &who
         && !says_token
     {
-        return refused(failure);
+        if keys.users.is_some() {
+            keys.figures.refused("", failure.cause());
+        }
+        let reply = Reply::failure(format, failure);
+        let is_guess = context.is_guessing(&keys, failure);
+        return Step::there(if is_guess { reply.last() } else { reply });
     }
     let endpoint = match endpoint {
         Ok(endpoint) => endpoint,
@@ -156,7 +205,7 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
         keys,
         endpoint,
         format,
-        header,
+        who,
         head,
     };
     if body.is_end_stream() {
@@ -165,53 +214,11 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
     let context = Arc::clone(context);
     Step::Coming(Box::pin(async move {
         match whole(body, &context.limits).await {
-            Ok(body) => match carry_out(&context, &asked, &body) {
-                Step::There(reply) => {
-                    reply.map_or_else(|| Reply::failure(asked.format, &draining()), |reply| *reply)
-                }
-                Step::Coming(coming) => coming.await,
-            },
+            Ok(body) => carry_out(&context, &asked, &body).to_end().await,
             // What is behind it cannot be told.
             Err(failure) => Reply::failure(asked.format, &failure).last(),
         }
     }))
-}
-
-/// A body to its end.
-async fn whole(mut body: Incoming, limits: &HttpLimits) -> Result<Vec<u8>, Failure> {
-    let most = limits.body_bytes_max;
-    let too_long = || {
-        let message = format!("a body has at most {most} bytes on this listener");
-        Failure::new(Cause::PacketTooLarge, message).hint("raise body_bytes_max")
-    };
-    if body.size_hint().lower() > u64::try_from(most).unwrap_or(u64::MAX) {
-        return Err(too_long());
-    }
-    let mut bytes = Vec::new();
-    let reads = async {
-        while let Some(frame) =
-            std::future::poll_fn(|waker| Pin::new(&mut body).poll_frame(waker)).await
-        {
-            let broken = |error| {
-                let message = format!("the body is none: {error}");
-                Failure::new(Cause::PacketMalformed, message)
-            };
-            let frame = frame.map_err(broken)?;
-            let data = frame.data_ref().map_or(&[] as &[u8], |data| data);
-            if bytes.len().saturating_add(data.len()) > most {
-                return Err(too_long());
-            }
-            bytes.extend_from_slice(data);
-        }
-        Ok(())
-    };
-    match timeout(Duration::from_millis(limits.request_ms_max), reads).await {
-        Ok(outcome) => outcome.map(|()| bytes),
-        Err(_) => Err(Failure::new(
-            Cause::RequestTimeout,
-            "the body did not come within request_ms_max",
-        )),
-    }
 }
 
 /// Answers a request that is there whole, or waits for its keys.
@@ -220,8 +227,16 @@ fn carry_out(context: &Arc<HttpContext>, asked: &Asked, body: &[u8]) -> Step {
     let query = asked.head.uri.query().unwrap_or_default();
     let is_form = is_form(&asked.head.headers);
     let form = if is_form { body } else { &[] };
+    let who = match (&asked.endpoint, &asked.who) {
+        (Endpoint::Tinyid(call), _) => {
+            let parameters = Parameters::new(query, form);
+            return of_tinyid(context, asked, *call, parameters);
+        }
+        (_, Ok(who)) => who,
+        (_, Err(failure)) => return Step::there(Reply::failure(format, failure)),
+    };
     match &asked.endpoint {
-        Endpoint::List => Step::there(own::list(format, keys)),
+        Endpoint::List => Step::there(own::list(format, &who.names(keys))),
         Endpoint::Decode(id) => Step::there(own::decoded(format, id, keys)),
         Endpoint::Keys(_) if !body.is_empty() && !is_form => {
             let failure = Failure::new(Cause::CommandRefused, "a body has no meaning here");
@@ -230,35 +245,75 @@ fn carry_out(context: &Arc<HttpContext>, asked: &Asked, body: &[u8]) -> Step {
         }
         Endpoint::Keys(name) => {
             let parameters = Parameters::new(query, form);
-            let request = own::request(keys, name, &parameters, &context.limits);
-            take(context, keys, Teller::Own(format), request)
+            let request = own::request((keys, who), name, &parameters, &context.limits);
+            take(context, (keys, who), Teller::Own(format), request)
         }
         Endpoint::Leaf(service, key) => {
             let teller = Teller::Leaf(LeafTeller::new(&asked.head));
-            take(context, keys, teller, leaf::request(keys, *service, key))
+            let request = leaf::request((keys, who), *service, key);
+            take(context, (keys, who), teller, request)
         }
-        Endpoint::Tinyid(call) => {
-            let parameters = Parameters::new(query, form);
-            let path = asked.head.uri.path();
-            let batch = match call {
-                TinyidCall::Ids | TinyidCall::IdsSimple => {
-                    tinyid::batch(&parameters, &context.limits, path)
-                }
-                TinyidCall::Segment | TinyidCall::SegmentSimple => Ok(1),
-            };
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(reply) => return Step::There(Some(reply)),
-            };
-            let header = asked.header.clone();
-            let wanted =
-                tinyid::request(keys, (*call, batch), &parameters, header, &context.limits);
-            let request = match wanted {
-                Ok(Wanted::Nothing) => return Step::there(tinyid::nothing(*call)),
-                Ok(Wanted::Keys(request)) => Ok(request),
-                Err(refused) => Err(refused),
-            };
-            take(context, keys, Teller::Tinyid(*call), request)
+        Endpoint::Tinyid(call) => Step::there(tinyid::nothing(*call)),
+    }
+}
+
+/// Answers a client of tinyid, who may say who it is among the parameters.
+fn of_tinyid(
+    context: &Arc<HttpContext>,
+    asked: &Asked,
+    call: TinyidCall,
+    parameters: Parameters,
+) -> Step {
+    let path = asked.head.uri.path();
+    let batch = match call {
+        TinyidCall::Ids | TinyidCall::IdsSimple => {
+            tinyid::batch(&parameters, &context.limits, path)
+        }
+        TinyidCall::Segment | TinyidCall::SegmentSimple => Ok(1),
+    };
+    let batch = match batch {
+        Ok(batch) => batch,
+        Err(reply) => return Step::There(Some(reply)),
+    };
+    let called = (call, batch);
+    match tinyid::asker(&asked.keys, asked.who.clone(), &parameters) {
+        Asker::Decided(who) => of_tinyid_as(context, &asked.keys, who, called, &parameters),
+        Asker::Coming(coming) => {
+            let (context, keys) = (Arc::clone(context), Arc::clone(&asked.keys));
+            Step::Coming(Box::pin(async move {
+                let who = coming.await.map(Who::User);
+                of_tinyid_as(&context, &keys, who, called, &parameters)
+                    .to_end()
+                    .await
+            }))
+        }
+    }
+}
+
+fn of_tinyid_as(
+    context: &Arc<HttpContext>,
+    keys: &Arc<PortKeys>,
+    who: Result<Who, Failure>,
+    called: (TinyidCall, u64),
+    parameters: &Parameters,
+) -> Step {
+    let teller = Teller::Tinyid(called.0);
+    let is_guess = who
+        .as_ref()
+        .err()
+        .is_some_and(|failure| context.is_guessing(keys, failure));
+    let request = match tinyid::request(keys, called, parameters, &who, &context.limits) {
+        Ok(Wanted::Nothing) => return Step::there(tinyid::nothing(called.0)),
+        Ok(Wanted::Keys(request)) => Ok(request),
+        Err(refused) => Err(refused),
+    };
+    match (request, who) {
+        (Ok(request), Ok(who)) => take(context, (keys, &who), teller, Ok(request)),
+        (Ok(_), Err(failure)) => Step::there(refuse(keys, "", &teller, &failure)),
+        (Err((named, failure)), _) => {
+            let name = named.as_ref().map_or("", |named| named.name.as_str());
+            let reply = refuse(keys, name, &teller, &failure);
+            Step::there(if is_guess { reply.last() } else { reply })
         }
     }
 }
@@ -266,7 +321,7 @@ fn carry_out(context: &Arc<HttpContext>, asked: &Asked, body: &[u8]) -> Step {
 /// Takes keys, if they are there; else the answer waits for them.
 fn take(
     context: &Arc<HttpContext>,
-    keys: &Arc<PortKeys>,
+    (keys, who): (&Arc<PortKeys>, &Who),
     teller: Teller,
     request: Result<KeyRequest, Refused>,
 ) -> Step {
@@ -285,9 +340,13 @@ fn take(
         return Step::there(tell(keys, &request, &teller, &taken).holding(share));
     }
     let coming = request.take(context.snapshot.clone(), context.port);
-    let keys = Arc::clone(keys);
+    let (keys, who) = (Arc::clone(keys), who.clone());
     Step::Coming(Box::pin(async move {
-        match coming.await {
+        // Rights may have gone while it waited: then the keys are nobody's.
+        let taken = coming.await;
+        let name = request.named().name.as_bytes();
+        let may = who.now(&keys).and_then(|who| who.may_use(name));
+        match may.and(taken) {
             Ok(taken) => tell(&keys, &request, &teller, &taken).holding(share),
             Err(failure) => refuse(&keys, &request.named().name, &teller, &failure),
         }

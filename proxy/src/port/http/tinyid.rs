@@ -10,6 +10,8 @@ use keywright_store::{Failure, KeySpec};
 use serde::Serialize;
 
 use crate::config::port::http::HttpLimits;
+use crate::port::access::Who;
+use crate::port::http::credentials::{self, Asker};
 use crate::port::http::parameters::Parameters;
 use crate::port::http::reply::Reply;
 use crate::port::http::route::TinyidCall;
@@ -86,7 +88,25 @@ pub(super) fn batch(
     }
 }
 
-/// What a client asks for, looked at. `header`: whether `Authorization` says the password; else the token must.
+/// Who asks: by the header `Authorization`, or else by the token: the password of the listener or, where it has users, user and password with a
+/// colon between them.
+pub(super) fn asker(
+    keys: &PortKeys,
+    header: Result<Who, Failure>,
+    parameters: &Parameters,
+) -> Asker {
+    let token = parameters.first("token").unwrap_or_default();
+    match (header, &keys.users, &keys.port.password) {
+        (Ok(who), _, _) => Asker::Decided(Ok(who)),
+        (Err(_), Some(users), _) => credentials::user(users, token.as_bytes()),
+        (Err(_), None, Some(password)) if is_same(token.as_bytes(), password.as_bytes()) => {
+            Asker::Decided(Ok(Who::Anybody))
+        }
+        (Err(failure), None, _) => Asker::Decided(Err(failure)),
+    }
+}
+
+/// What a client asks for, looked at. `who`: who it is.
 ///
 /// # Errors
 /// The token is wrong, there is no such name, or it does not give such keys; the name is given where there is one.
@@ -94,15 +114,20 @@ pub(super) fn request(
     keys: &PortKeys,
     (call, batch): (TinyidCall, u64),
     parameters: &Parameters,
-    header: Result<(), Failure>,
+    who: &Result<Who, Failure>,
     limits: &HttpLimits,
 ) -> Result<Wanted, (Option<Arc<NamedKeys>>, Failure)> {
     let name = parameters.first("bizType").unwrap_or_default();
-    let token = parameters.first("token").unwrap_or_default();
-    let password = keys.port.password.as_deref();
-    let is_let_in = password.is_none_or(|its| is_same(token.as_bytes(), its.as_bytes()));
-    if name.is_empty() || !(is_let_in || header.is_ok()) {
-        return Err((None, Failure::new(Cause::PasswordWrong, "token is error")));
+    let who = match who {
+        Ok(who) if !name.is_empty() => who,
+        // That it should ask again is not for who is wrong.
+        Err(failure) if failure.cause().retryable() => return Err((None, failure.clone())),
+        Ok(_) | Err(_) => {
+            return Err((None, Failure::new(Cause::PasswordWrong, "token is error")));
+        }
+    };
+    if let Err(failure) = who.may_use(name.as_bytes()) {
+        return Err((keys.name(name.as_bytes()).cloned(), failure));
     }
     let Some(named) = keys.name(name.as_bytes()) else {
         let message = format!("can not find biztype:{name}");
@@ -174,7 +199,7 @@ pub(super) fn told(call: TinyidCall, keys: &KeyBatch) -> Result<Reply, Failure> 
 
 /// Why there are none. Answers without JSON have no room for that.
 pub(super) fn failure(call: TinyidCall, failure: &Failure) -> Reply {
-    let code = match failure.cause() == Cause::PasswordWrong {
+    let code = match matches!(failure.cause(), Cause::PasswordWrong | Cause::RightsMissing) {
         true => TOKEN_WRONG,
         false => FAILED,
     };

@@ -1,5 +1,6 @@
 //! Answers that need no keys.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use keywright_core::Cause;
@@ -12,7 +13,7 @@ use keywright_store::Failure;
 
 use crate::decode::{Decoded, decode};
 use crate::port::issue;
-use crate::port::keys::PortKeys;
+use crate::port::keys::{NamedKeys, PortKeys};
 use crate::port::redis::client::Client;
 use crate::port::redis::{refused, told};
 use crate::status::{Status, VERSION};
@@ -134,9 +135,10 @@ pub(super) fn client(asked: ClientCommand<'_>, client: &mut Client, to: &mut Wri
         ClientCommand::Info => {
             let resp = to.protocol().number();
             let text = format!(
-                "id={} name={} db=0 resp={resp} user=default\n",
+                "id={} name={} db=0 resp={resp} user={}\n",
                 client.id(),
-                client.name().escape_ascii()
+                client.name().escape_ascii(),
+                client.who().name()
             );
             to.text(&text);
         }
@@ -160,8 +162,7 @@ pub(super) fn cluster(query: ClusterQuery<'_>, to: &mut Writer<'_>) {
 }
 
 /// The names, and where their keys come from.
-pub(super) fn list(keys: &PortKeys, to: &mut Writer<'_>) {
-    let names = keys.names();
+pub(super) fn list(names: &[&Arc<NamedKeys>], to: &mut Writer<'_>) {
     to.map(names.len());
     for named in names {
         to.bulk(named.name.as_bytes());
@@ -170,8 +171,7 @@ pub(super) fn list(keys: &PortKeys, to: &mut Writer<'_>) {
 }
 
 /// The figures of all names.
-pub(super) fn stats(keys: &PortKeys, to: &mut Writer<'_>) {
-    let names = keys.names();
+pub(super) fn stats(names: &[&Arc<NamedKeys>], to: &mut Writer<'_>) {
     to.map(names.len());
     for named in names {
         to.bulk(named.name.as_bytes());

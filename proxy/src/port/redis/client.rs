@@ -1,6 +1,16 @@
 //! What is known of a client.
 
+use std::sync::Arc;
+
 use keywright_resp::reply::Protocol;
+use keywright_store::Failure;
+use keywright_store::users::User;
+
+use crate::port::access::Who;
+use crate::port::keys::PortKeys;
+
+/// Wrong passwords of one connection, after which it ends.
+const LOGIN_FAILURES_MAX: u32 = 5;
 
 /// Who is connected, and how answers are written for it.
 #[derive(Debug)]
@@ -8,17 +18,19 @@ pub(super) struct Client {
     number: u64,
     protocol: Protocol,
     name: Vec<u8>,
-    is_let_in: bool,
+    who: Who,
+    login_failures: u32,
 }
 
 impl Client {
-    /// The connection with this number; it must say a password unless it is let in.
-    pub(super) fn new(number: u64, is_let_in: bool) -> Self {
+    /// The connection with this number, of whoever it is at first.
+    pub(super) fn new(number: u64, who: Who) -> Self {
         Self {
             number,
             protocol: Protocol::default(),
             name: Vec::new(),
-            is_let_in,
+            who,
+            login_failures: 0,
         }
     }
 
@@ -45,17 +57,51 @@ impl Client {
         self.protocol = protocol;
     }
 
-    /// Whether it may ask for keys.
+    /// Who it is.
+    pub(super) fn who(&self) -> &Who {
+        &self.who
+    }
+
+    /// Whether it may ask for anything.
     pub(super) fn is_let_in(&self) -> bool {
-        self.is_let_in
+        match self.who {
+            Who::Anybody | Who::User(_) => true,
+            Who::Stranger => false,
+        }
     }
 
+    /// It knows the password of the listener.
     pub(super) fn let_in(&mut self) {
-        self.is_let_in = true;
+        self.who = Who::Anybody;
     }
 
-    /// As it began.
-    pub(super) fn reset(&mut self, is_let_in: bool) {
-        *self = Self::new(self.number, is_let_in);
+    /// It has said who it is, or this is how its user is now.
+    pub(super) fn is_user(&mut self, user: Arc<User>) {
+        self.who = Who::User(user);
+    }
+
+    /// Looks who it is by now: rights follow the store.
+    ///
+    /// # Errors
+    /// Its user is no more, or has another password; or nobody knows.
+    pub(super) fn look_again(&mut self, keys: &PortKeys) -> Result<(), Failure> {
+        if let Who::User(_) = self.who {
+            self.who = self.who.now(keys)?;
+        }
+        Ok(())
+    }
+
+    /// It said a wrong password. True: too often.
+    pub(super) fn has_failed(&mut self) -> bool {
+        self.login_failures = self.login_failures.saturating_add(1);
+        self.login_failures >= LOGIN_FAILURES_MAX
+    }
+
+    /// As it began, but for what it has tried.
+    pub(super) fn reset(&mut self, who: Who) {
+        *self = Self {
+            login_failures: self.login_failures,
+            ..Self::new(self.number, who)
+        };
     }
 }

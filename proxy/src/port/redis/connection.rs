@@ -175,7 +175,7 @@ impl Connection {
             let out = &mut self.output.bytes;
             if self
                 .session
-                .poll_keys(out, &self.context.keys, waker)
+                .poll_waiting(out, &self.context.keys, waker)
                 .is_pending()
             {
                 return Halt::Keys;
@@ -184,7 +184,7 @@ impl Connection {
                 .session
                 .serve(self.input.unread(), out, &mut self.context);
             self.input.take(served.bytes);
-            // Keys that are waited for have to be asked for once, to be woken.
+            // What is waited for has to be asked for once, to be woken.
             if served.halt != Halt::Keys {
                 return served.halt;
             }

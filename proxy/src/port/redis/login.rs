@@ -1,16 +1,112 @@
-//! How clients of the Redis protocol say the password.
+//! How clients of the Redis protocol say who they are.
 
 use keywright_core::Cause;
-use keywright_resp::command::Login;
+use keywright_resp::command::{Hello, Login};
+use keywright_resp::reply::{Protocol, Writer};
 use keywright_store::Failure;
 
+use crate::port::access::Who;
+use crate::port::keys::PortKeys;
 use crate::port::password::{USER, is_same};
+use crate::port::redis::client::Client;
+use crate::port::redis::commands::Outcome;
+use crate::port::redis::{answer, refused};
+use crate::users::login;
 
-/// Looks at what a client says; `password`: what it must be, if there is one.
-///
-/// # Errors
-/// It is another, or there is none.
-pub(super) fn check(login: &Login<'_>, password: Option<&str>) -> Result<(), Failure> {
+/// What is answered once a client is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Greeting {
+    /// `AUTH`.
+    Ok,
+    /// `HELLO`, with what it asked for.
+    Hello {
+        /// Another protocol.
+        protocol: Option<Protocol>,
+        /// A name of the connection.
+        name: Option<Vec<u8>>,
+    },
+}
+
+impl Greeting {
+    pub(super) fn of(hello: &Hello<'_>) -> Self {
+        Self::Hello {
+            protocol: hello.protocol,
+            name: hello.name.map(<[u8]>::to_vec),
+        }
+    }
+
+    /// Writes it, for a client that is let in.
+    pub(super) fn write(self, client: &mut Client, to: &mut Writer<'_>) {
+        match self {
+            Self::Ok => to.ok(),
+            Self::Hello { protocol, name } => {
+                if let Some(protocol) = protocol {
+                    client.speak(protocol);
+                    to.speak(protocol);
+                }
+                if let Some(name) = name {
+                    client.set_name(&name);
+                }
+                answer::hello(client, to);
+            }
+        }
+    }
+}
+
+/// Who a client is that has not said anything.
+pub(super) fn at_first(keys: &PortKeys) -> Who {
+    match (&keys.users, &keys.port.password) {
+        (Some(_), _) | (None, Some(_)) => Who::Stranger,
+        (None, None) => Who::Anybody,
+    }
+}
+
+/// Looks at what a client says, and answers, unless that takes time.
+pub(super) fn log_in(
+    said: &Login<'_>,
+    greeting: Greeting,
+    client: &mut Client,
+    keys: &PortKeys,
+    to: &mut Writer<'_>,
+) -> Outcome {
+    let Some(users) = &keys.users else {
+        match check(said, keys.port.password.as_deref()) {
+            Ok(()) => {
+                client.let_in();
+                greeting.write(client, to);
+            }
+            Err(failure) => refused::write_failure(to, &failure),
+        }
+        return Outcome::Answered;
+    };
+    match users.log_in(said.user, said.password) {
+        login::Login::Coming(coming) => Outcome::Login(coming, greeting),
+        login::Login::Decided(Ok(user)) => {
+            client.is_user(user);
+            greeting.write(client, to);
+            Outcome::Answered
+        }
+        login::Login::Decided(Err(failure)) => failed(&failure, client, keys, to),
+    }
+}
+
+/// It is not let in. Who it was before it stays.
+pub(super) fn failed(
+    failure: &Failure,
+    client: &mut Client,
+    keys: &PortKeys,
+    to: &mut Writer<'_>,
+) -> Outcome {
+    keys.figures.refused("", failure.cause());
+    refused::write_failure(to, failure);
+    match failure.cause() == Cause::PasswordWrong && client.has_failed() {
+        true => Outcome::Guesses,
+        false => Outcome::Answered,
+    }
+}
+
+/// Looks at what a client says where there are no users; `password`: what it must be, if there is one.
+fn check(login: &Login<'_>, password: Option<&str>) -> Result<(), Failure> {
     let Some(password) = password else {
         return Err(Failure::new(
             Cause::CommandRefused,

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_resp::command::{Command, Hello, KeywrightCommand, Refusal};
 use keywright_resp::fault::Fault;
 use keywright_resp::limits::Limits;
 use keywright_resp::reply::Writer;
-use keywright_resp::request::{Read, Reader, Request};
+use keywright_resp::request::{Read, Reader};
 use keywright_store::Failure;
 use tokio::sync::watch;
 
@@ -19,9 +18,13 @@ use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
 use crate::port::keys::PortKeys;
 use crate::port::redis::client::Client;
-use crate::port::redis::told::{AskedKeys, Form};
-use crate::port::redis::{answer, login, refused};
+use crate::port::redis::commands::{Outcome, carry_out, refuse};
+use crate::port::redis::login::{self, Greeting};
+use crate::port::redis::manage::Doing;
+use crate::port::redis::refused;
+use crate::port::redis::told::AskedKeys;
 use crate::status::Status;
+use crate::users::login::ComingUser;
 
 /// Arguments of one request at most.
 const ARGUMENTS_MAX: u32 = 1_024;
@@ -35,17 +38,27 @@ type Keys = Pin<Box<dyn Future<Output = Result<KeyBatch, Failure>> + Send>>;
 enum Phase {
     /// Requests are read and answered, in their order.
     Serving,
-    /// A request waits for keys, and what is behind it waits for that.
-    Waiting(AskedKeys, Keys),
+    /// A request waits, and what is behind it waits for that.
+    Waiting(Wait),
     /// Nothing is read any more. What is written goes out, then the connection ends.
     Ending(Option<CutOff>),
+}
+
+/// What a request waits for.
+enum Wait {
+    /// Keys.
+    Keys(AskedKeys, Keys),
+    /// A password is being looked at.
+    Login(ComingUser, Greeting),
+    /// The store.
+    Doing(Doing),
 }
 
 impl fmt::Debug for Phase {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Phase::Serving => "Serving",
-            Phase::Waiting(_, _) => "Waiting",
+            Phase::Waiting(_) => "Waiting",
             Phase::Ending(_) => "Ending",
         })
     }
@@ -74,10 +87,6 @@ impl PortContext {
             self.keys = keys;
         }
     }
-
-    fn password(&self) -> Option<&str> {
-        self.keys.port.password.as_deref()
-    }
 }
 
 /// One connection.
@@ -87,18 +96,6 @@ pub(super) struct Session {
     client: Client,
     phase: Phase,
     limits: RedisLimits,
-}
-
-/// What becomes of a request.
-enum Outcome {
-    /// It was answered.
-    Answered,
-    /// It needs keys.
-    Keys(AskedKeys),
-    /// The client goes.
-    Quit,
-    /// It speaks another protocol.
-    Stray,
 }
 
 /// How far requests were carried out.
@@ -145,7 +142,7 @@ impl Session {
         let limits = context.limits;
         Self {
             reader: Reader::new(limits_of(&limits)),
-            client: Client::new(number, context.password().is_none()),
+            client: Client::new(number, login::at_first(&context.keys)),
             phase: Phase::Serving,
             limits,
         }
@@ -160,7 +157,7 @@ impl Session {
     pub(super) fn ends(&self) -> Option<Option<CutOff>> {
         match self.phase {
             Phase::Ending(why) => Some(why),
-            Phase::Serving | Phase::Waiting(_, _) => None,
+            Phase::Serving | Phase::Waiting(_) => None,
         }
     }
 
@@ -184,10 +181,11 @@ impl Session {
         context.refresh();
         let mut bytes = 0_usize;
         let mut requests = 0_u32;
+        let mut unknown = None;
         let halt = loop {
             match self.phase {
                 Phase::Serving => {}
-                Phase::Waiting(_, _) => break Halt::Keys,
+                Phase::Waiting(_) => break Halt::Keys,
                 Phase::Ending(_) => break Halt::End,
             }
             if out.len() >= self.limits.output_bytes_max {
@@ -199,20 +197,25 @@ impl Session {
             match self.reader.read(input.get(bytes..).unwrap_or_default()) {
                 Ok(Read::Incomplete) => break Halt::Dry,
                 Ok(Read::Request(request)) => {
+                    // Who it is may have changed since the last turn.
+                    if requests == 0 {
+                        match self.client.look_again(&context.keys) {
+                            Ok(()) => {}
+                            Err(failure) if failure.cause() == Cause::UsersUnknown => {
+                                unknown = Some(failure);
+                            }
+                            Err(failure) => {
+                                self.shut_out(&failure, out);
+                                continue;
+                            }
+                        }
+                    }
                     requests = requests.saturating_add(1);
                     bytes = bytes.saturating_add(request.bytes());
-                    if request.count() == 0 {
-                        continue;
-                    }
-                    match carry_out(&request, &mut self.client, out, context) {
-                        Outcome::Answered => {}
-                        Outcome::Keys(asked) => {
-                            let snapshot = context.snapshot.clone();
-                            let keys = asked.request.take(snapshot, context.port);
-                            self.phase = Phase::Waiting(asked, Box::pin(keys));
-                        }
-                        Outcome::Quit => self.phase = Phase::Ending(None),
-                        Outcome::Stray => self.phase = Phase::Ending(Some(CutOff::Protocol)),
+                    if request.count() > 0 {
+                        let client = &mut self.client;
+                        let outcome = carry_out(&request, client, unknown.as_ref(), out, context);
+                        self.go_on(outcome, context);
                     }
                 }
                 Err(fault) => self.give_up(fault, out),
@@ -222,6 +225,29 @@ impl Session {
         Served { bytes, halt }
     }
 
+    fn go_on(&mut self, outcome: Outcome, context: &PortContext) {
+        self.phase = match outcome {
+            Outcome::Answered => return,
+            Outcome::Keys(asked) => {
+                let snapshot = context.snapshot.clone();
+                let keys = asked.request.take(snapshot, context.port);
+                Phase::Waiting(Wait::Keys(asked, Box::pin(keys)))
+            }
+            Outcome::Login(coming, greeting) => Phase::Waiting(Wait::Login(coming, greeting)),
+            Outcome::Doing(doing) => Phase::Waiting(Wait::Doing(doing)),
+            Outcome::Quit => Phase::Ending(None),
+            Outcome::Stray => Phase::Ending(Some(CutOff::Protocol)),
+            Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
+        };
+    }
+
+    /// Its user is no more, or has another password.
+    fn shut_out(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        let mut to = Writer::new(out, self.client.protocol());
+        refused::write_failure(&mut to, failure);
+        self.phase = Phase::Ending(Some(CutOff::User));
+    }
+
     /// What it sent is no request: what is behind it cannot be told.
     fn give_up(&mut self, fault: Fault, out: &mut Vec<u8>) {
         let mut to = Writer::new(out, self.client.protocol());
@@ -229,163 +255,59 @@ impl Session {
         self.phase = Phase::Ending(Some(CutOff::Protocol));
     }
 
-    /// Asks whether the keys have come that a request waits for.
-    pub(super) fn poll_keys(
+    /// Asks whether what a request waits for has come.
+    pub(super) fn poll_waiting(
         &mut self,
         out: &mut Vec<u8>,
         keys: &PortKeys,
         waker: &mut Context<'_>,
     ) -> Poll<()> {
-        let Phase::Waiting(request, coming) = &mut self.phase else {
+        let Phase::Waiting(wait) = &mut self.phase else {
             return Poll::Ready(());
         };
-        let taken = ready!(coming.as_mut().poll(waker));
-        let mut to = Writer::new(out, self.client.protocol());
-        match taken {
-            Ok(taken) => tell(request, &taken, keys, &mut to),
-            Err(failure) => refuse(keys, request.name(), &failure, &mut to),
-        }
-        self.phase = Phase::Serving;
+        let client = &mut self.client;
+        let mut to = Writer::new(out, client.protocol());
+        let next = match wait {
+            Wait::Keys(asked, coming) => {
+                let taken = ready!(coming.as_mut().poll(waker));
+                // Rights may have gone while it waited: then the keys are nobody's.
+                let may = client
+                    .look_again(keys)
+                    .and_then(|()| client.who().may_use(asked.name().as_bytes()));
+                match may.and(taken) {
+                    Ok(taken) => asked.tell(&taken, keys, &mut to),
+                    Err(failure) => refuse(keys, asked.name(), &failure, &mut to),
+                }
+                Phase::Serving
+            }
+            Wait::Login(coming, greeting) => {
+                let greeting = greeting.clone();
+                match ready!(coming.as_mut().poll(waker)) {
+                    Ok(user) => {
+                        client.is_user(user);
+                        greeting.write(client, &mut to);
+                        Phase::Serving
+                    }
+                    Err(failure) => match login::failed(&failure, client, keys, &mut to) {
+                        Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
+                        Outcome::Answered
+                        | Outcome::Keys(_)
+                        | Outcome::Login(_, _)
+                        | Outcome::Doing(_)
+                        | Outcome::Quit
+                        | Outcome::Stray => Phase::Serving,
+                    },
+                }
+            }
+            Wait::Doing(doing) => {
+                match ready!(doing.as_mut().poll(waker)) {
+                    Ok(done) => done.write(&mut to),
+                    Err(failure) => refuse(keys, "", &failure, &mut to),
+                }
+                Phase::Serving
+            }
+        };
+        self.phase = next;
         Poll::Ready(())
     }
-}
-
-/// Tells keys that were taken.
-fn tell(request: &AskedKeys, taken: &KeyBatch, keys: &PortKeys, to: &mut Writer<'_>) {
-    if let Err(failure) = request.write(taken, to) {
-        refuse(keys, request.name(), &failure, to);
-    }
-}
-
-fn refuse(keys: &PortKeys, name: &str, failure: &Failure, to: &mut Writer<'_>) {
-    keys.figures.refused(name, failure.cause());
-    refused::write_failure(to, failure);
-}
-
-fn carry_out(
-    request: &Request<'_>,
-    client: &mut Client,
-    out: &mut Vec<u8>,
-    context: &PortContext,
-) -> Outcome {
-    let mut to = Writer::new(out, client.protocol());
-    if is_http(request) {
-        refused::write(
-            &mut to,
-            Cause::PacketMalformed,
-            "Protocol error: this is no server of HTTP",
-        );
-        return Outcome::Stray;
-    }
-    let command = match Command::parse(request) {
-        Ok(command) if client.is_let_in() || is_for_strangers(&command) => command,
-        // Whoever is not let in is told nothing else.
-        Err(refusal) if client.is_let_in() || refusal == Refusal::Protocol => {
-            to.error(refusal.code(), &refusal.to_string());
-            return Outcome::Answered;
-        }
-        Ok(_) | Err(_) => {
-            refused::write(&mut to, Cause::PasswordMissing, "Authentication required.");
-            return Outcome::Answered;
-        }
-    };
-    let keys = &context.keys;
-    match command {
-        Command::Incr(name) => return keys_of(name, (1, Form::Last), &mut to, context),
-        Command::IncrBy(name, count) => {
-            return keys_of(name, (count, Form::Last), &mut to, context);
-        }
-        Command::Get(name) => answer::last(name, keys, &mut to),
-        Command::Mget => answer::lasts(request, keys, &mut to),
-        Command::Ping(None) => to.simple("PONG"),
-        Command::Ping(Some(sent)) | Command::Echo(sent) => to.bulk(sent),
-        Command::Hello(asked) => hello(&asked, client, &mut to, context),
-        Command::Auth(login) => match login::check(&login, context.password()) {
-            Ok(()) => {
-                client.let_in();
-                to.ok();
-            }
-            Err(failure) => refused::write_failure(&mut to, &failure),
-        },
-        Command::Select | Command::Readonly => to.ok(),
-        Command::Quit => {
-            to.ok();
-            return Outcome::Quit;
-        }
-        Command::Reset => {
-            to.simple("RESET");
-            client.reset(context.password().is_none());
-        }
-        Command::Time => answer::time(&mut to),
-        Command::Info => answer::info(keys, &context.status, &mut to),
-        Command::Command(query) => answer::commands(query, request, &mut to),
-        Command::Client(asked) => answer::client(asked, client, &mut to),
-        Command::AclWhoami => to.bulk(b"default"),
-        Command::ConfigGet => to.map(0),
-        Command::Cluster(query) => answer::cluster(query, &mut to),
-        Command::Keywright(KeywrightCommand::Next { name, count }) => {
-            let asked = count.map_or((1, Form::One), |count| (count, Form::List));
-            return keys_of(name, asked, &mut to, context);
-        }
-        Command::Keywright(KeywrightCommand::Decode(id)) => answer::decoded(id, keys, &mut to),
-        Command::Keywright(KeywrightCommand::List) => answer::list(keys, &mut to),
-        Command::Keywright(KeywrightCommand::Stats) => answer::stats(keys, &mut to),
-    }
-    Outcome::Answered
-}
-
-/// Whether a request is the head of one in HTTP. A page in somebody's browser can send such to a loopback address, with lines behind it
-/// that would be commands.
-fn is_http(request: &Request<'_>) -> bool {
-    let first = request.argument(0).unwrap_or_default();
-    first.eq_ignore_ascii_case(b"POST") || first.eq_ignore_ascii_case(b"Host:")
-}
-
-/// Whether a command is for those who have not said the password.
-fn is_for_strangers(command: &Command<'_>) -> bool {
-    matches!(
-        command,
-        Command::Hello(_) | Command::Auth(_) | Command::Quit | Command::Reset
-    )
-}
-
-fn hello(asked: &Hello<'_>, client: &mut Client, to: &mut Writer<'_>, context: &PortContext) {
-    if let Some(login) = &asked.login {
-        if let Err(failure) = login::check(login, context.password()) {
-            return refused::write_failure(to, &failure);
-        }
-        client.let_in();
-    }
-    if !client.is_let_in() {
-        return refused::write(
-            to,
-            Cause::PasswordMissing,
-            "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
-             authenticate the client and select the RESP protocol version at the same time",
-        );
-    }
-    if let Some(protocol) = asked.protocol {
-        client.speak(protocol);
-        to.speak(protocol);
-    }
-    if let Some(name) = asked.name {
-        client.set_name(name);
-    }
-    answer::hello(client, to);
-}
-
-/// Keys, if they are there; else the request waits.
-fn keys_of(name: &[u8], asked: (i64, Form), to: &mut Writer<'_>, context: &PortContext) -> Outcome {
-    let keys = &context.keys;
-    match AskedKeys::new(keys, name, asked, context.limits.output_bytes_max) {
-        Ok(asked) => match asked.request.try_take() {
-            Some(taken) => tell(&asked, &taken, keys, to),
-            None => return Outcome::Keys(asked),
-        },
-        Err((named, failure)) => {
-            let name = named.as_ref().map_or("", |named| named.name.as_str());
-            refuse(keys, name, &failure, to);
-        }
-    }
-    Outcome::Answered
 }

@@ -8,6 +8,7 @@ use keywright_store::Failure;
 
 use crate::port::issue::{self, KeyRequest};
 use crate::port::keys::{NamedKeys, PortKeys};
+use crate::port::redis::commands::refuse;
 
 /// Most bytes that one key of a list takes: a UUID with what the protocol adds.
 const LISTED_BYTES_MAX: usize = 48;
@@ -59,8 +60,15 @@ impl AskedKeys {
         &self.request.named().name
     }
 
-    /// Tells keys that were taken. They count as used, whatever becomes of the reply.
-    pub(super) fn write(&self, keys: &KeyBatch, to: &mut Writer<'_>) -> Result<(), Failure> {
+    /// Tells keys that were taken, or why they cannot be.
+    pub(super) fn tell(&self, taken: &KeyBatch, keys: &PortKeys, to: &mut Writer<'_>) {
+        if let Err(failure) = self.write(taken, to) {
+            refuse(keys, self.name(), &failure, to);
+        }
+    }
+
+    /// They count as used, whatever becomes of the reply.
+    fn write(&self, keys: &KeyBatch, to: &mut Writer<'_>) -> Result<(), Failure> {
         let named = self.request.named();
         named.figures.gave(keys.len());
         let last = match (self.form, keys) {

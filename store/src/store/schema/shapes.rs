@@ -241,8 +241,34 @@ const ASSIGNED: Shape = Shape {
     ],
 };
 
+pub(super) const USER: Shape = Shape {
+    table: "keywright_user",
+    key_columns: 1,
+    columns: &[
+        ("name", "varchar"),
+        ("password", "varchar"),
+        ("changed_at_ms", "bigint"),
+    ],
+};
+
+pub(super) const USER_GRANT: Shape = Shape {
+    table: "keywright_user_grant",
+    key_columns: 2,
+    columns: &[
+        ("user_name", "varchar"),
+        ("name_pattern", "varchar"),
+        ("rights", "varchar"),
+    ],
+};
+
+pub(super) const USER_VERSION: Shape = Shape {
+    table: "keywright_user_version",
+    key_columns: 1,
+    columns: &[("id", "bigint"), ("version", "varchar")],
+};
+
 /// All of them; the first is not used where tags are another system's.
-pub(super) const SHAPES: [&Shape; 14] = [
+pub(super) const SHAPES: [&Shape; 17] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -257,10 +283,13 @@ pub(super) const SHAPES: [&Shape; 14] = [
     &LATE,
     &WORKER_IDS,
     &ASSIGNED,
+    &USER,
+    &USER_GRANT,
+    &USER_VERSION,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 14] = [
+pub const OWN_TABLES: [&str; 17] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -275,4 +304,7 @@ pub const OWN_TABLES: [&str; 14] = [
     LATE.table,
     WORKER_IDS.table,
     ASSIGNED.table,
+    USER.table,
+    USER_GRANT.table,
+    USER_VERSION.table,
 ];

@@ -1,0 +1,206 @@
+//! What becomes of a request.
+
+use keywright_core::Cause;
+use keywright_resp::command::{Command, Hello, KeywrightCommand, Refusal};
+use keywright_resp::reply::Writer;
+use keywright_resp::request::Request;
+use keywright_store::Failure;
+
+use crate::port::access::count_refusal;
+use crate::port::keys::PortKeys;
+use crate::port::redis::client::Client;
+use crate::port::redis::login::{self, Greeting};
+use crate::port::redis::manage::{self, Doing};
+use crate::port::redis::session::PortContext;
+use crate::port::redis::told::{AskedKeys, Form};
+use crate::port::redis::{answer, refused};
+use crate::users::login::ComingUser;
+
+/// What becomes of a request.
+pub(super) enum Outcome {
+    /// It was answered.
+    Answered,
+    /// It needs keys.
+    Keys(AskedKeys),
+    /// A password is being looked at; what is answered if it is right.
+    Login(ComingUser, Greeting),
+    /// Something is being done in the store.
+    Doing(Doing),
+    /// The client goes.
+    Quit,
+    /// It speaks another protocol.
+    Stray,
+    /// It said too many wrong passwords.
+    Guesses,
+}
+
+/// Carries a request out. `unknown`: why nobody knows who the client is now, if that is so.
+pub(super) fn carry_out(
+    request: &Request<'_>,
+    client: &mut Client,
+    unknown: Option<&Failure>,
+    out: &mut Vec<u8>,
+    context: &PortContext,
+) -> Outcome {
+    let mut to = Writer::new(out, client.protocol());
+    if is_http(request) {
+        refused::write(
+            &mut to,
+            Cause::PacketMalformed,
+            "Protocol error: this is no server of HTTP",
+        );
+        return Outcome::Stray;
+    }
+    let command = match Command::parse(request) {
+        Ok(command) if client.is_let_in() || is_for_strangers(&command) => command,
+        // Whoever is not let in is told nothing else.
+        Err(refusal) if client.is_let_in() || refusal == Refusal::Protocol => {
+            to.error(refusal.code(), &refusal.to_string());
+            return Outcome::Answered;
+        }
+        Ok(_) | Err(_) => {
+            refused::write(&mut to, Cause::PasswordMissing, "Authentication required.");
+            return Outcome::Answered;
+        }
+    };
+    if let Some(failure) = unknown.filter(|_| !is_for_strangers(&command)) {
+        refuse(&context.keys, "", failure, &mut to);
+        return Outcome::Answered;
+    }
+    let keys = &context.keys;
+    match command {
+        Command::Incr(name) => return keys_of(name, (1, Form::Last), client, &mut to, context),
+        Command::IncrBy(name, count) => {
+            return keys_of(name, (count, Form::Last), client, &mut to, context);
+        }
+        Command::Get(name) => match client.who().may_use(name) {
+            Ok(()) => answer::last(name, keys, &mut to),
+            Err(failure) => denied(keys, name, &failure, &mut to),
+        },
+        Command::Mget => {
+            let mut names = request.arguments(1);
+            let denial = names.find_map(|name| Some((name, client.who().may_use(name).err()?)));
+            match denial {
+                None => answer::lasts(request, keys, &mut to),
+                Some((name, failure)) => denied(keys, name, &failure, &mut to),
+            }
+        }
+        Command::Ping(None) => to.simple("PONG"),
+        Command::Ping(Some(sent)) | Command::Echo(sent) => to.bulk(sent),
+        Command::Hello(asked) => return hello(&asked, client, &mut to, keys),
+        Command::Auth(said) => return login::log_in(&said, Greeting::Ok, client, keys, &mut to),
+        Command::Select | Command::Readonly => to.ok(),
+        Command::Quit => {
+            to.ok();
+            return Outcome::Quit;
+        }
+        Command::Reset => {
+            to.simple("RESET");
+            client.reset(login::at_first(keys));
+        }
+        Command::Time => answer::time(&mut to),
+        Command::Info => answer::info(keys, &context.status, &mut to),
+        Command::Command(query) => answer::commands(query, request, &mut to),
+        Command::Client(asked) => answer::client(asked, client, &mut to),
+        Command::AclWhoami => to.bulk(client.who().name().as_bytes()),
+        Command::ConfigGet => to.map(0),
+        Command::Cluster(query) => answer::cluster(query, &mut to),
+        Command::Keywright(command) => return keywright(command, client, &mut to, context),
+    }
+    Outcome::Answered
+}
+
+fn keywright(
+    command: KeywrightCommand<'_>,
+    client: &Client,
+    to: &mut Writer<'_>,
+    context: &PortContext,
+) -> Outcome {
+    let (who, keys) = (client.who(), &context.keys);
+    match command {
+        KeywrightCommand::Next { name, count } => {
+            let asked = count.map_or((1, Form::One), |count| (count, Form::List));
+            return keys_of(name, asked, client, to, context);
+        }
+        KeywrightCommand::Decode(id) => answer::decoded(id, keys, to),
+        KeywrightCommand::List => answer::list(&who.names(keys), to),
+        KeywrightCommand::Stats => answer::stats(&who.names(keys), to),
+        KeywrightCommand::Create(name) => return manage::create(name, who, keys, to),
+        KeywrightCommand::Advance { name, above } => {
+            return manage::advance((name, above), who, keys, to);
+        }
+        KeywrightCommand::User(command) => {
+            return manage::carry_out_user(command, who, keys, to);
+        }
+    }
+    Outcome::Answered
+}
+
+/// Tells why there is no key, and counts it.
+pub(super) fn refuse(keys: &PortKeys, name: &str, failure: &Failure, to: &mut Writer<'_>) {
+    keys.figures.refused(name, failure.cause());
+    refused::write_failure(to, failure);
+}
+
+fn denied(keys: &PortKeys, name: &[u8], failure: &Failure, to: &mut Writer<'_>) {
+    count_refusal(keys, name, failure);
+    refused::write_failure(to, failure);
+}
+
+/// Whether a request is the head of one in HTTP. A page in somebody's browser can send such to a loopback address, with lines behind it
+/// that would be commands.
+fn is_http(request: &Request<'_>) -> bool {
+    let first = request.argument(0).unwrap_or_default();
+    first.eq_ignore_ascii_case(b"POST") || first.eq_ignore_ascii_case(b"Host:")
+}
+
+/// Whether a command is for those who have not said who they are.
+fn is_for_strangers(command: &Command<'_>) -> bool {
+    matches!(
+        command,
+        Command::Hello(_) | Command::Auth(_) | Command::Quit | Command::Reset
+    )
+}
+
+fn hello(asked: &Hello<'_>, client: &mut Client, to: &mut Writer<'_>, keys: &PortKeys) -> Outcome {
+    let greeting = Greeting::of(asked);
+    if let Some(said) = &asked.login {
+        return login::log_in(said, greeting, client, keys, to);
+    }
+    match client.is_let_in() {
+        true => greeting.write(client, to),
+        false => refused::write(
+            to,
+            Cause::PasswordMissing,
+            "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
+             authenticate the client and select the RESP protocol version at the same time",
+        ),
+    }
+    Outcome::Answered
+}
+
+/// Keys, if they are there; else the request waits.
+fn keys_of(
+    name: &[u8],
+    asked: (i64, Form),
+    client: &Client,
+    to: &mut Writer<'_>,
+    context: &PortContext,
+) -> Outcome {
+    let keys = &context.keys;
+    if let Err(failure) = client.who().may_use(name) {
+        denied(keys, name, &failure, to);
+        return Outcome::Answered;
+    }
+    match AskedKeys::new(keys, name, asked, context.limits.output_bytes_max) {
+        Ok(asked) => match asked.request.try_take() {
+            Some(taken) => asked.tell(&taken, keys, to),
+            None => return Outcome::Keys(asked),
+        },
+        Err((named, failure)) => {
+            let name = named.as_ref().map_or("", |named| named.name.as_str());
+            refuse(keys, name, &failure, to);
+        }
+    }
+    Outcome::Answered
+}

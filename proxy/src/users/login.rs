@@ -1,0 +1,361 @@
+//! How logins are looked at: argon2 once per user and password, and from memory after that.
+//!
+//! What is remembered is no password: HMAC-SHA256 under a key that the process made at random, of the user, the hash that the store keeps, and the
+//! password. So it is of no use to whoever reads the store, and a user who has another password, or was made anew, is looked at again.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use keywright_core::Cause;
+use keywright_store::Failure;
+use keywright_store::users::{PasswordHash, User, UserTable};
+use sha2::Sha256;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use crate::users::secret::{self, PASSWORD_BYTES_MAX};
+
+/// Passwords that wait to be hashed: who comes then is refused.
+const LOGINS_WAITING_MAX: usize = 1_000;
+/// How long one waits, milliseconds.
+const LOGIN_WAIT_MS_MAX: u64 = 5_000;
+/// Of so many processors one may hash passwords, and one always may: each takes some hundredths of a second, and 19 MiB.
+const PROCESSORS_PER_HASH: usize = 4;
+/// A longer name is nobody's, bytes.
+const NAME_BYTES_MAX: usize = 64;
+/// How long a wrong password is remembered, milliseconds: a program that goes on with one costs nothing.
+const WRONG_MS: u64 = 10_000;
+/// So many at most.
+const WRONG_MAX: usize = 1_000;
+/// What unknown users' passwords are compared with, so that they take as long as those of others: a hash of nothing, as costly as those that
+/// are made.
+const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// What a login needs to be decided.
+pub(crate) enum Login {
+    /// Nothing.
+    Decided(Result<Arc<User>, Failure>),
+    /// Time.
+    Coming(ComingUser),
+}
+
+/// A login that is being decided.
+pub(crate) type ComingUser = Pin<Box<dyn Future<Output = Result<Arc<User>, Failure>> + Send>>;
+
+/// Passwords that were right, and those that are looked at.
+pub(crate) struct Logins {
+    /// Nothing where the system has no random numbers: then nothing is remembered.
+    mac: Option<Hmac<Sha256>>,
+    /// By user.
+    right: Mutex<HashMap<String, [u8; 32]>>,
+    /// Until when.
+    wrong: Mutex<HashMap<[u8; 32], Instant>>,
+    hashing: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    nobodys: PasswordHash,
+}
+
+/// Without the key.
+impl fmt::Debug for Logins {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Logins").finish_non_exhaustive()
+    }
+}
+
+/// What somebody said, and whose it may be.
+struct Tried {
+    name: Vec<u8>,
+    user: Option<Arc<User>>,
+    password: Vec<u8>,
+}
+
+/// A place among those that wait.
+struct Place(Arc<Logins>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn wrong() -> Failure {
+    Failure::new(
+        Cause::PasswordWrong,
+        "invalid username-password pair or user is disabled.",
+    )
+}
+
+fn full() -> Failure {
+    Failure::new(
+        Cause::LoginsFull,
+        "too many passwords are being looked at: try again later",
+    )
+}
+
+/// Away from the thread that serves clients, until it is done, whether or not anybody waits for it.
+async fn off_the_loop<T: Send + 'static>(
+    turn: OwnedSemaphorePermit,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    });
+    done.await.unwrap_or_else(|_| Err(full()))
+}
+
+impl Logins {
+    pub(crate) fn new() -> Self {
+        let mut key = [0; 32];
+        let random = getrandom::fill(&mut key).ok();
+        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+        let at_once = (at_once / PROCESSORS_PER_HASH).max(1);
+        Self {
+            mac: random.and_then(|()| Hmac::new_from_slice(&key).ok()),
+            right: Mutex::default(),
+            wrong: Mutex::default(),
+            hashing: Arc::new(Semaphore::new(at_once)),
+            waiting: AtomicUsize::new(0),
+            nobodys: PasswordHash::new(NOBODYS),
+        }
+    }
+
+    /// Begins to look at one.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        users: &UserTable,
+        name: &[u8],
+        password: &[u8],
+    ) -> Login {
+        // Nobody's: it costs nothing.
+        if name.len() > NAME_BYTES_MAX || password.len() > PASSWORD_BYTES_MAX {
+            return Login::Decided(Err(wrong()));
+        }
+        let user = std::str::from_utf8(name).ok();
+        let tried = Tried {
+            name: name.to_vec(),
+            user: user.and_then(|name| users.get(name)).cloned(),
+            password: password.to_vec(),
+        };
+        if let Some(known) = self.known(&tried) {
+            return Login::Decided(known);
+        }
+        self.forget_others(users);
+        let place = match self.place() {
+            Ok(place) => place,
+            Err(failure) => return Login::Decided(Err(failure)),
+        };
+        Login::Coming(Box::pin(async move {
+            let logins = &place.0;
+            let turn = logins.turn().await?;
+            // Others of the same user may have come first.
+            if let Some(known) = logins.known(&tried) {
+                return known;
+            }
+            let hashes = Arc::clone(logins);
+            off_the_loop(turn, move || hashes.look_at(tried)).await
+        }))
+    }
+
+    /// Does what takes long when it is its turn.
+    pub(crate) async fn in_turn<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let _place = self.place()?;
+        let turn = self.turn().await?;
+        off_the_loop(turn, work).await
+    }
+
+    fn place(self: &Arc<Self>) -> Result<Place, Failure> {
+        let waiting = self.waiting.fetch_add(1, Ordering::AcqRel);
+        let place = Place(Arc::clone(self));
+        match waiting < LOGINS_WAITING_MAX {
+            true => Ok(place),
+            false => Err(full()),
+        }
+    }
+
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
+        let turn = Arc::clone(&self.hashing).acquire_owned();
+        match timeout(limit, turn).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(_)) | Err(_) => Err(full()),
+        }
+    }
+
+    /// Takes long.
+    fn look_at(&self, tried: Tried) -> Result<Arc<User>, Failure> {
+        let mac = self
+            .mac_of(&tried)
+            .map(|mac| mac.finalize().into_bytes().into());
+        let its = tried.user.as_ref().map(|user| &user.password);
+        let is_right = secret::is_right(&tried.password, its.unwrap_or(&self.nobodys));
+        match tried.user.filter(|_| is_right) {
+            Some(user) => {
+                if let Some(mac) = mac {
+                    let name = user.name.as_str().to_owned();
+                    locked(&self.right).insert(name, mac);
+                }
+                Ok(user)
+            }
+            None => {
+                if let Some(mac) = mac {
+                    self.remember_wrong(mac);
+                }
+                Err(wrong())
+            }
+        }
+    }
+
+    /// What is known of it without looking.
+    fn known(&self, tried: &Tried) -> Option<Result<Arc<User>, Failure>> {
+        let mac = self.mac_of(tried)?;
+        if let Some(user) = &tried.user {
+            let right = locked(&self.right).get(user.name.as_str()).copied();
+            // Compared in constant time.
+            if right.is_some_and(|right| mac.clone().verify_slice(&right).is_ok()) {
+                return Some(Ok(Arc::clone(user)));
+            }
+        }
+        let mac: [u8; 32] = mac.finalize().into_bytes().into();
+        let until = locked(&self.wrong).get(&mac).copied();
+        (until? > Instant::now()).then(|| Err(wrong()))
+    }
+
+    fn remember_wrong(&self, mac: [u8; 32]) {
+        let now = Instant::now();
+        let mut wrong = locked(&self.wrong);
+        if wrong.len() >= WRONG_MAX {
+            wrong.retain(|_, until| *until > now);
+        }
+        if wrong.len() < WRONG_MAX {
+            wrong.insert(mac, now + Duration::from_millis(WRONG_MS));
+        }
+    }
+
+    /// No two of name, hash and password have the same: each has its length before it. Without a user there is no hash.
+    fn mac_of(&self, tried: &Tried) -> Option<Hmac<Sha256>> {
+        let mut mac = self.mac.clone()?;
+        let hash = tried
+            .user
+            .as_ref()
+            .map_or("", |user| user.password.as_str());
+        for part in [&tried.name, hash.as_bytes(), &tried.password] {
+            mac.update(&part.len().to_le_bytes());
+            mac.update(part);
+        }
+        Some(mac)
+    }
+
+    /// Of users that are no more nothing is remembered, once those are more than there are.
+    fn forget_others(&self, users: &UserTable) {
+        let mut right = locked(&self.right);
+        if right.len() > users.len() {
+            right.retain(|name, _| users.get(name).is_some());
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use keywright_core::Cause;
+    use keywright_store::users::{PasswordHash, User, UserName, UserTable};
+
+    use super::{LOGINS_WAITING_MAX, Login, Logins, NOBODYS};
+    use crate::users::secret;
+
+    fn user(name: &str, hash: PasswordHash) -> User {
+        User {
+            name: UserName::parse(name).unwrap(),
+            password: hash,
+            grants: Vec::new(),
+        }
+    }
+
+    async fn log_in(
+        logins: &Arc<Logins>,
+        users: &UserTable,
+        (name, password): (&str, &[u8]),
+    ) -> (bool, Result<String, Cause>) {
+        let (is_hashed, decided) = match logins.begin(users, name.as_bytes(), password) {
+            Login::Decided(decided) => (false, decided),
+            Login::Coming(coming) => (true, coming.await),
+        };
+        let who = decided.map(|user| user.name.to_string());
+        (is_hashed, who.map_err(|failure| failure.cause()))
+    }
+
+    #[tokio::test]
+    async fn a_password_is_hashed_once() {
+        let (one, other) = (b"open sesame", b"closed sesame");
+        let hash = secret::hash(one).unwrap();
+        let users = UserTable::new([user("app", hash.clone()), user("b", hash)]);
+        let logins = Arc::new(Logins::new());
+        let wrong = Err(Cause::PasswordWrong);
+        let app = Ok("app".to_owned());
+        for (said, expected) in [
+            (("app", &one[..]), (true, app.clone())),
+            (("app", &one[..]), (false, app.clone())),
+            (("app", &other[..]), (true, wrong.clone())),
+            (("app", &one[..]), (false, app.clone())),
+            // Of the same hash, which nobody is told of twice.
+            (("b", &one[..]), (true, Ok("b".to_owned()))),
+            (("none", &one[..]), (true, wrong.clone())),
+            // Wrong ones, too, so that whoever goes on with one costs nothing.
+            (("none", &one[..]), (false, wrong.clone())),
+            (("app", &other[..]), (false, wrong.clone())),
+            (("none", &other[..]), (true, wrong.clone())),
+            (("app", &[b'a'; 513][..]), (false, wrong.clone())),
+        ] {
+            assert_eq!(log_in(&logins, &users, said).await, expected, "{said:?}");
+        }
+        // With another password what was remembered of the first is worth nothing.
+        let users = UserTable::new([user("app", secret::hash(other).unwrap())]);
+        let old = log_in(&logins, &users, ("app", one)).await;
+        assert_eq!(old, (true, wrong.clone()));
+        let new = log_in(&logins, &users, ("app", other)).await;
+        assert_eq!(new, (true, app.clone()));
+        // And another of the same password was never looked at.
+        let users = UserTable::new([user("app", secret::hash(other).unwrap())]);
+        let again = log_in(&logins, &users, ("app", other)).await;
+        assert_eq!(again, (true, app));
+        assert_eq!(super::locked(&logins.right).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn no_more_wait_than_may() {
+        let users = UserTable::default();
+        let logins = Arc::new(Logins::new());
+        logins.waiting.store(LOGINS_WAITING_MAX, Ordering::Release);
+        let full = log_in(&logins, &users, ("app", b"open sesame")).await;
+        assert_eq!(full, (false, Err(Cause::LoginsFull)));
+        assert_eq!(logins.waiting.load(Ordering::Acquire), LOGINS_WAITING_MAX);
+        logins.waiting.store(0, Ordering::Release);
+        // Whoever goes before it is his turn leaves his place.
+        drop(logins.begin(&users, b"app", b"open sesame"));
+        assert_eq!(logins.waiting.load(Ordering::Acquire), 0);
+    }
+
+    /// Else unknown users would be told by the time that it takes.
+    #[test]
+    fn what_nobody_has_costs_as_much_as_what_users_have() {
+        let made = secret::hash(b"open sesame").unwrap();
+        let costs = |hash: &str| hash.rsplitn(3, '$').nth(2).map(str::to_owned);
+        assert_eq!(costs(made.as_str()), costs(NOBODYS));
+        assert_eq!(made.as_str().len(), NOBODYS.len());
+    }
+}

@@ -1,0 +1,165 @@
+//! Users of a key port that speaks HTTP.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use keywright_testkit::redis::RespClient;
+use keywright_testkit::{ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
+
+use super::client::{Answer, HttpClient};
+use super::{KEYS, Port};
+
+const PASSWORD: &str = "open:sesame";
+
+/// Who may take keys of which name.
+const MAY: [(&str, &str); 6] = [
+    ("app", "orders"),
+    ("app", "tokens"),
+    ("everything", "orders"),
+    ("everything", "tokens"),
+    ("everything", "flakes"),
+    ("everything", "none"),
+];
+
+const USERS: [(&str, &[(&str, &str)]); 4] = [
+    ("root", &[("administer", "*")]),
+    ("app", &[("use", "orders"), ("use", "tok*")]),
+    ("everything", &[("use,manage,create", "*")]),
+    ("nobody", &[]),
+];
+
+fn port_with_users() -> Result<Port> {
+    let port = Port::start_with("users = true\n", |mut config| {
+        config.key_ports = vec![format!("{KEYS}users = true\n")];
+        config
+    })?;
+    for (name, grants) in USERS {
+        ProxyProcess::add_user(&port.config, name, PASSWORD, grants)?;
+    }
+    let mut client = port.client()?;
+    // The last that was added.
+    wait_until("the users", WAIT_MAX, || {
+        let answer = client.say_with("GET /v1/keys", &basic("nobody", PASSWORD));
+        let is_there = answer.is_ok_and(|answer| answer.status == 200);
+        if !is_there {
+            client = port.client()?;
+        }
+        Ok(is_there)
+    })?;
+    Ok(port)
+}
+
+fn basic(user: &str, password: &str) -> String {
+    let pair = STANDARD.encode(format!("{user}:{password}"));
+    format!("Authorization: Basic {pair}\r\n")
+}
+
+fn cause(answer: &Answer) -> Option<&str> {
+    let (_, rest) = answer.body.split_once("\"cause\":\"")?;
+    Some(rest.split_once('"')?.0)
+}
+
+/// Every user, path and name.
+#[test]
+fn each_user_gets_keys_of_the_names_that_were_granted() -> Result<()> {
+    let port = port_with_users()?;
+    let mut client = port.client()?;
+    for (user, _) in USERS {
+        for name in ["orders", "flakes", "tokens", "none"] {
+            let header = basic(user, PASSWORD);
+            let may = MAY.contains(&(user, name));
+            let answer = client.say_with(&format!("POST /v1/keys/{name}"), &header)?;
+            let expected = match (may, name) {
+                (true, "none") => (404, Some("tag_unknown")),
+                (true, _) => (200, None),
+                (false, _) => (403, Some("rights_missing")),
+            };
+            assert_eq!((answer.status, cause(&answer)), expected, "{user} {name}");
+            // Clients of Leaf send no header by themselves; a proxy before them may.
+            let answer = client.say_with(&format!("GET /api/segment/get/{name}"), &header)?;
+            let gives = may && name == "orders";
+            assert_eq!(answer.status == 200, gives, "{user} {name}: {answer:?}");
+            let path = format!("GET /tinyid/id/nextId?bizType={name}&token={user}:{PASSWORD}");
+            let answer = client.say(&path)?;
+            let gives = may && (name == "orders" || name == "flakes");
+            assert_eq!(
+                answer.body.contains("\"code\":200"),
+                gives,
+                "{path}: {answer:?}"
+            );
+            let is_denied = answer.body.contains("\"code\":5");
+            assert_eq!(is_denied, !may, "{path}: {answer:?}");
+        }
+        let answer = client.say_with("GET /v1/decode/7", &basic(user, PASSWORD))?;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let answer = client.say_with("GET /v1/keys", &basic(user, PASSWORD))?;
+        for name in ["orders", "flakes", "tokens"] {
+            let is_listed = answer.body.contains(&format!("\"name\":\"{name}\""));
+            assert_eq!(is_listed, MAY.contains(&(user, name)), "{user} {name}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn who_is_no_user_is_told_401() -> Result<()> {
+    let port = port_with_users()?;
+    let mut client = port.client()?;
+    for request in ["POST /v1/keys/orders", "GET /v1/keys", "GET /v1/decode/7"] {
+        let answer = client.say(request)?;
+        assert_eq!(
+            (answer.status, cause(&answer)),
+            (401, Some("password_missing"))
+        );
+        assert!(answer.header("www-authenticate").is_some());
+    }
+    for header in [
+        basic("app", "open"),
+        basic("none", PASSWORD),
+        basic("", ""),
+        "Authorization: Basic *\r\n".to_owned(),
+        format!("Authorization: Bearer {PASSWORD}\r\n"),
+        format!("Authorization: Basic {}\r\n", STANDARD.encode(b"\xff:\xff")),
+    ] {
+        let mut client = port.client()?;
+        let answer = client.say_with("POST /v1/keys/orders", &header)?;
+        assert_eq!(
+            (answer.status, cause(&answer)),
+            (401, Some("password_wrong")),
+            "{header}"
+        );
+    }
+    // Guesses end the connection.
+    let mut client = port.client()?;
+    let request = HttpClient::written("POST /v1/keys/orders", &basic("app", "a wrong guess"));
+    client.send(request.repeat(20).as_bytes())?;
+    let told = client.rest()?;
+    assert_eq!(told.matches("HTTP/1.1 401").count(), 5, "{told}");
+    assert!(!port.proxy.log().contains("guess"));
+    let mut client = port.client()?;
+    let wrong = client.say("GET /tinyid/id/nextId?bizType=orders&token=app:none")?;
+    assert_has(&wrong.body, &["\"code\":5", "token is error"]);
+    Ok(())
+}
+
+#[test]
+fn a_removed_user_gets_no_more_keys_on_an_open_connection() -> Result<()> {
+    let port = port_with_users()?;
+    let mut client = port.client()?;
+    let header = basic("app", PASSWORD);
+    let answer = client.say_with("POST /v1/keys/orders", &header)?;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let mut root = RespClient::connect(port.proxy.key_port()?)?;
+    root.ask(&["AUTH", "root", PASSWORD])?;
+    root.say("KEYWRIGHT USER REVOKE app use orders")?;
+    wait_until("a revoked right", WAIT_MAX, || {
+        let answer = client.say_with("POST /v1/keys/orders", &header)?;
+        Ok(answer.status == 403)
+    })?;
+    let answer = client.say_with("POST /v1/keys/tokens", &header)?;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    root.say("KEYWRIGHT USER REMOVE app")?;
+    wait_until("a removed user", WAIT_MAX, || {
+        let answer = client.say_with("POST /v1/keys/tokens", &header)?;
+        Ok(answer.status == 401)
+    })
+}

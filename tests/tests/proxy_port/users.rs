@@ -1,0 +1,544 @@
+//! Users of key ports: who is let in, and what each may with which names.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use keywright_testkit::redis::{RespClient, RespValue};
+use keywright_testkit::{
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
+    wait_until,
+};
+use tempfile::TempDir;
+
+use super::{KEYS, Port};
+
+const PASSWORD: &str = "open sesame";
+/// How soon a change is in force everywhere, milliseconds.
+const IN_FORCE_MS_MAX: u64 = 1_000;
+/// How much longer a busy machine may take, milliseconds.
+const GRACE_MS: u64 = 5_000;
+
+/// Who may do what by the table below: a user, a right, a name.
+const MAY: [(&str, &str, &str); 8] = [
+    ("app", "use", "orders"),
+    ("app", "use", "tokens"),
+    ("everything", "use", "orders"),
+    ("everything", "use", "tokens"),
+    ("everything", "use", "none"),
+    ("keeper", "manage", "orders"),
+    ("keeper", "create", "fresh.keeper"),
+    ("root", "administer", ""),
+];
+
+/// The users with what they are granted.
+const USERS: [(&str, &[(&str, &str)]); 5] = [
+    ("root", &[("administer", "*")]),
+    ("app", &[("use", "orders"), ("use", "tok??s")]),
+    ("keeper", &[("manage", "ord*"), ("create", "fresh.k*")]),
+    ("everything", &[("use", "*")]),
+    ("nobody", &[]),
+];
+
+fn port_with_users(lines: &str) -> Result<Port> {
+    let port = Port::start(&format!("users = true\n{lines}"))?;
+    for (name, grants) in USERS {
+        ProxyProcess::add_user(&port.config, name, PASSWORD, grants)?;
+    }
+    Ok(port)
+}
+
+fn ok() -> RespValue {
+    RespValue::Simple("OK".to_owned())
+}
+
+fn bulk(text: &str) -> RespValue {
+    RespValue::Bulk(text.to_owned())
+}
+
+/// Logged in; a user that was just added may take a moment.
+fn client_as(port: u16, user: &str) -> Result<RespClient> {
+    let mut client = RespClient::connect(port)?;
+    wait_until("a login", WAIT_MAX, || {
+        let is_in = client.ask(&["AUTH", user, PASSWORD])? == ok();
+        if !is_in {
+            client = RespClient::connect(port)?;
+        }
+        Ok(is_in)
+    })?;
+    Ok(client)
+}
+
+/// Every user, command and name: what is allowed is answered, whatever else comes of it, and all the rest is refused.
+#[test]
+fn each_user_may_what_was_granted_and_nothing_else() -> Result<()> {
+    let port = port_with_users("")?;
+    let number = port.proxy.key_port()?;
+    let names = ["orders", "flakes", "tokens", "none"];
+    for (user, _) in USERS {
+        let mut client = client_as(number, user)?;
+        let mut look = |request: &[&str], right: &str, name: &str| -> Result<()> {
+            let may = MAY.contains(&(user, right, name));
+            let reply = client.ask(request)?;
+            let is_denied = matches!(&reply, RespValue::Error(text) if text.starts_with("NOPERM "));
+            assert_eq!(is_denied, !may, "{user}: {request:?}: {reply:?}");
+            Ok(())
+        };
+        for name in names {
+            for request in [
+                &["INCR", name][..],
+                &["INCRBY", name, "2"],
+                &["GET", name],
+                &["MGET", name],
+                &["KEYWRIGHT", "NEXT", name],
+                &["KEYWRIGHT", "NEXT", name, "COUNT", "2"],
+            ] {
+                look(request, "use", name)?;
+            }
+            look(&["KEYWRIGHT", "ADVANCE", name, "0"], "manage", name)?;
+            look(&["KEYWRIGHT", "CREATE", name], "create", name)?;
+        }
+        let fresh = format!("fresh.{user}");
+        look(&["KEYWRIGHT", "CREATE", &fresh], "create", &fresh)?;
+        for request in [
+            &["KEYWRIGHT", "USER", "LIST"][..],
+            &["KEYWRIGHT", "USER", "ADD", "orders", PASSWORD],
+            &["KEYWRIGHT", "USER", "SETPASS", "orders", "another sesame"],
+            &["KEYWRIGHT", "USER", "GRANT", "orders", "use", "*"],
+            &["KEYWRIGHT", "USER", "REVOKE", "orders", "use", "*"],
+            &["KEYWRIGHT", "USER", "REMOVE", "orders"],
+        ] {
+            look(request, "administer", "")?;
+        }
+        // One denied name denies them all, as in Redis.
+        if user != "everything" {
+            let reply = client.say("MGET tokens flakes")?;
+            assert_has(reply.error()?, &["NOPERM user", "may not use"]);
+        }
+        assert_eq!(client.say("ACL WHOAMI")?, bulk(user));
+        assert_eq!(client.say("KEYWRIGHT USER WHOAMI")?, bulk(user));
+    }
+    Ok(())
+}
+
+#[test]
+fn strangers_are_told_nothing() -> Result<()> {
+    let port = port_with_users("")?;
+    // So that the users are known.
+    drop(client_as(port.proxy.key_port()?, "app")?);
+    let mut client = port.client()?;
+    for request in [
+        "INCR orders",
+        "GET orders",
+        "PING",
+        "INFO",
+        "KEYWRIGHT LIST",
+        "KEYWRIGHT USER LIST",
+        "KEYWRIGHT USER ADD me 12345678",
+        "ACL WHOAMI",
+        "NONSENSE",
+    ] {
+        let reply = client.say(request)?;
+        assert_eq!(
+            reply.error()?,
+            "NOAUTH Authentication required.",
+            "{request}"
+        );
+    }
+    assert_has(
+        client.say("HELLO 3")?.error()?,
+        &["NOAUTH HELLO must be called"],
+    );
+    assert_has(client.ask(&["AUTH", PASSWORD])?.error()?, &["WRONGPASS "]);
+    let hello = client.ask(&["HELLO", "3", "AUTH", "app", PASSWORD, "SETNAME", "me"])?;
+    assert!(matches!(hello, RespValue::Map(_)), "{hello:?}");
+    assert_has(
+        &format!("{:?}", client.say("CLIENT INFO")?),
+        &["name=me", "user=app", "resp=3"],
+    );
+    let RespValue::Map(names) = client.say("KEYWRIGHT LIST")? else {
+        panic!("no map");
+    };
+    let names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [bulk("orders"), bulk("tokens")]);
+    // Whoever fails to become another stays who he is.
+    let wrong = client.ask(&["AUTH", "root", "none of them"])?;
+    assert_has(wrong.error()?, &["WRONGPASS "]);
+    assert_eq!(client.say("ACL WHOAMI")?, bulk("app"));
+    assert_eq!(client.say("RESET")?, RespValue::Simple("RESET".to_owned()));
+    assert_has(client.say("INCR orders")?.error()?, &["NOAUTH"]);
+    Ok(())
+}
+
+/// Whatever is tried: it takes as long for users that there are as for others, ends the connection, and shows up in no log.
+#[test]
+fn guessing_is_slow_and_ends_the_connection() -> Result<()> {
+    let port = port_with_users("bulk_bytes_max = 1048576\n")?;
+    let number = port.proxy.key_port()?;
+    drop(client_as(number, "app")?);
+    let mut took = [Duration::ZERO; 2];
+    for round in 0..3 {
+        for (which, user) in ["app", "stranger"].iter().enumerate() {
+            let mut client = port.client()?;
+            let began = Instant::now();
+            let guess = format!("a wrong guess {round}");
+            let reply = client.ask(&["AUTH", user, &guess])?;
+            took[which] += began.elapsed();
+            assert_eq!(
+                reply.error()?,
+                "WRONGPASS invalid username-password pair or user is disabled."
+            );
+        }
+    }
+    let [known, unknown] = took;
+    assert!(
+        known < unknown * 5 && unknown < known * 5,
+        "{known:?} {unknown:?}"
+    );
+    for user in ["", "app\0", "\u{fc}", "app:", "*", " "] {
+        let mut client = port.client()?;
+        let reply = client.ask(&["AUTH", user, PASSWORD])?;
+        assert_has(reply.error()?, &["WRONGPASS "]);
+    }
+    // Too long for a password: nothing is hashed.
+    let mut client = port.client()?;
+    let long = "x".repeat(1_000_000);
+    for _ in 0..5 {
+        let reply = client.ask(&["AUTH", "app", &long])?;
+        assert_has(reply.error()?, &["WRONGPASS "]);
+    }
+    assert_eq!(client.rest()?, b"");
+    // A thousand tries in one go: five are looked at.
+    let mut client = port.client()?;
+    let guess = RespClient::written(&["AUTH", "app", "a wrong guess"]);
+    client.send(&guess.repeat(1_000))?;
+    let told = String::from_utf8(client.rest()?)?;
+    assert_eq!(told.matches("WRONGPASS").count(), 5, "{told}");
+    assert!(port.metric("keywright_port_cut_off_total{why=\"guesses\"")? >= 2);
+    // Others log in meanwhile.
+    let mut client = client_as(number, "app")?;
+    client.say("INCR orders")?.integer()?;
+    let log = port.proxy.log();
+    for secret in [PASSWORD, "wrong guess", "argon2"] {
+        assert!(!log.contains(secret), "{log}");
+        let (_, metrics) = port.proxy.http_get("/metrics")?;
+        assert!(!metrics.contains(secret));
+    }
+    Ok(())
+}
+
+/// What an administrator changes at one program is soon in force at another, for who is connected, too.
+#[test]
+fn changes_are_in_force_everywhere_while_clients_are_connected() -> Result<()> {
+    let port = port_with_users("")?;
+    let other = ProxyProcess::start(port.config.clone())?;
+    let mut root = client_as(port.proxy.key_port()?, "root")?;
+    let there = other.key_port()?;
+    let add = root.ask(&["KEYWRIGHT", "USER", "ADD", "late", PASSWORD])?;
+    assert_eq!(add, ok());
+    let mut late = client_as(there, "late")?;
+    assert_has(late.say("INCR orders")?.error()?, &["NOPERM"]);
+    let mut slowest = Duration::ZERO;
+    for (change, reply) in [
+        ("GRANT late use ord*", ":"),
+        ("REVOKE late use ord*", "NOPERM"),
+        ("GRANT late use *", ":"),
+        (
+            "SETPASS late another-sesame",
+            "NOAUTH user \"late\" was removed, or has another password",
+        ),
+    ] {
+        assert_eq!(
+            root.say(&format!("KEYWRIGHT USER {change}"))?,
+            ok(),
+            "{change}"
+        );
+        let began = Instant::now();
+        wait_until(change, WAIT_MAX, || {
+            Ok(match late.say("INCR orders")? {
+                RespValue::Integer(_) => reply == ":",
+                other => other.error()?.starts_with(reply),
+            })
+        })?;
+        slowest = slowest.max(began.elapsed());
+    }
+    println!("changes were in force after {slowest:?} at most");
+    assert!(
+        slowest < Duration::from_millis(IN_FORCE_MS_MAX + GRACE_MS),
+        "{slowest:?}"
+    );
+    assert_eq!(late.rest()?, b"");
+    let mut late = RespClient::connect(there)?;
+    assert_eq!(late.ask(&["AUTH", "late", "another-sesame"])?, ok());
+    assert_eq!(root.say("KEYWRIGHT USER REMOVE late")?, ok());
+    wait_until("the end of a removed user", WAIT_MAX, || {
+        Ok(late
+            .say("INCR orders")?
+            .error()
+            .is_ok_and(|error| error.starts_with("NOAUTH")))
+    })?;
+    assert_eq!(late.rest()?, b"");
+    // One of the same name and password is another one.
+    let add = root.ask(&["KEYWRIGHT", "USER", "ADD", "late", "another-sesame"])?;
+    assert_eq!(add, ok());
+    for (request, expected) in [
+        (
+            "ADD late 12345678",
+            "USER_EXISTS user \"late\" exists already",
+        ),
+        ("REMOVE none", "USER_UNKNOWN there is no user \"none\""),
+        ("ADD a:b 12345678", "USER_INVALID a user's name has"),
+        (
+            "ADD short 1234567",
+            "USER_INVALID a password has 8 to 512 bytes",
+        ),
+        (
+            "GRANT late administer ord*",
+            "USER_INVALID administer is for all names",
+        ),
+        (
+            "GRANT late everything *",
+            "USER_INVALID rights are use, create",
+        ),
+        (
+            "REVOKE late use none",
+            "USER_INVALID user \"late\" was granted nothing",
+        ),
+        (
+            "SHOW late",
+            "ERR unknown subcommand 'SHOW' of KEYWRIGHT USER",
+        ),
+        ("GRANT late", "ERR wrong number of arguments"),
+    ] {
+        let reply = root.say(&format!("KEYWRIGHT USER {request}"))?;
+        assert_has(reply.error()?, &[expected]);
+    }
+    root.say("HELLO 3")?;
+    let RespValue::Map(users) = root.say("KEYWRIGHT USER LIST")? else {
+        panic!("no map");
+    };
+    assert_eq!(users.len(), USERS.len() + 1);
+    let rights = |on: &str, rights: &str| (bulk(on), bulk(rights));
+    let app = RespValue::Map(vec![rights("orders", "use"), rights("tok??s", "use")]);
+    assert!(users.contains(&(bulk("app"), app)), "{users:?}");
+    assert!(!format!("{users:?}").contains("argon2"));
+    Ok(())
+}
+
+#[test]
+fn tags_are_made_and_raised_by_those_who_may() -> Result<()> {
+    let port = port_with_users("")?;
+    let mut keeper = client_as(port.proxy.key_port()?, "keeper")?;
+    assert_eq!(keeper.say("KEYWRIGHT CREATE fresh.keys")?, ok());
+    for (request, expected) in [
+        ("CREATE fresh.keys", "TAG_EXISTS"),
+        ("CREATE fresh.k\\", "TAG_INVALID"),
+        ("ADVANCE orders -1", "ARGUMENT_OUT_OF_RANGE"),
+        ("ADVANCE orders x", "ERR value is not an integer"),
+        ("ADVANCE order 5", "TAG_UNKNOWN"),
+        (
+            "ALTER orders",
+            "ERR tags are made and raised through this port",
+        ),
+        ("DROP orders", "ERR tags are made and raised"),
+    ] {
+        let reply = keeper.say(&format!("KEYWRIGHT {request}"))?;
+        assert_has(reply.error()?, &[expected]);
+    }
+    let next = keeper.say("KEYWRIGHT ADVANCE orders 5000000")?;
+    assert_eq!(next, RespValue::Integer(5_000_001));
+    let mut config = port.config.clone();
+    config.key_ports =
+        vec!["keys = { fresh = \"segment:fresh.keys\", orders = \"segment:orders\" }\n".to_owned()];
+    // What other listeners are for others is here for everybody.
+    let open = ProxyProcess::start(config)?;
+    let mut client = RespClient::connect(open.key_port()?)?;
+    assert_eq!(client.say("INCR fresh")?, RespValue::Integer(1));
+    assert!(client.say("INCR orders")?.integer()? > 5_000_000);
+    let refused = client.say("KEYWRIGHT ADVANCE orders 6000000")?;
+    assert_has(
+        refused.error()?,
+        &["ERR nothing is managed through a listener without users"],
+    );
+    assert_has(
+        client.say("KEYWRIGHT USER LIST")?.error()?,
+        &["ERR nothing is managed"],
+    );
+    assert_eq!(client.say("KEYWRIGHT USER WHOAMI")?, bulk("default"));
+    Ok(())
+}
+
+/// After the first of a user, logins are looked at in memory: hashing would take some hundredths of a second each.
+#[test]
+fn logins_are_fast_after_the_first() -> Result<()> {
+    const LOGINS: usize = 2_000;
+    let port = port_with_users("")?;
+    let number = port.proxy.key_port()?;
+    let mut client = client_as(number, "app")?;
+    let began = Instant::now();
+    for _ in 0..LOGINS {
+        assert_eq!(client.ask(&["AUTH", "app", PASSWORD])?, ok());
+    }
+    let one = LOGINS as f64 / began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    client.send(&RespClient::written(&["AUTH", "app", PASSWORD]).repeat(LOGINS))?;
+    for _ in 0..LOGINS {
+        assert_eq!(client.read()?, ok());
+    }
+    let pipelined = LOGINS as f64 / began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    for _ in 0..LOGINS / 10 {
+        drop(client_as(number, "app")?);
+    }
+    let connections = (LOGINS / 10) as f64 / began.elapsed().as_secs_f64();
+    println!(
+        "AUTH/s: {one:.0} one after another, {pipelined:.0} in a pipeline, {connections:.0} with a connection each"
+    );
+    // A busy machine may be slow, but not so slow as argon2.
+    assert!(pipelined > 400.0 && one > 200.0, "{pipelined} {one}");
+    Ok(())
+}
+
+/// All connections of an application that starts log in at once: the password is hashed once, and nobody else waits for that.
+#[test]
+fn a_crowd_that_logs_in_at_once_is_let_in() -> Result<()> {
+    const CLIENTS: usize = 100;
+    let port = port_with_users("")?;
+    let number = port.proxy.key_port()?;
+    let let_in: Vec<Result<RespValue>> = thread::scope(|scope| {
+        let logins: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| RespClient::connect(number)?.ask(&["AUTH", "everything", PASSWORD]))
+            })
+            .collect();
+        logins
+            .into_iter()
+            .map(|login| login.join().unwrap())
+            .collect()
+    });
+    for reply in let_in {
+        assert_eq!(reply?, ok());
+    }
+    Ok(())
+}
+
+/// Who the users are is remembered while the store is away, for as long as the configuration says.
+#[test]
+fn while_the_store_is_away_users_stay_in_force_for_a_time() -> Result<()> {
+    const STALE_S: u64 = 10;
+    let mut server =
+        Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
+    let url = make_store(&server, "keywright", &[("orders", 1)])?;
+    let config = |stale_s: u64| ProxyConfig {
+        store_url: url.clone(),
+        store: "wait_ms_max = 700\nstore_ms_max = 2000\n".to_owned(),
+        key_ports: vec![format!("{KEYS}users = true\n").replace("flakes = \"snowflake\", ", "")],
+        more: format!("[limits]\nusers_stale_s_max = {stale_s}\n"),
+        ..ProxyConfig::default()
+    };
+    ProxyProcess::add_user(&config(0), "app", PASSWORD, &[("use", "*")])?;
+    let (short, endless) = (
+        ProxyProcess::start(config(STALE_S))?,
+        ProxyProcess::start(config(0))?,
+    );
+    let mut short_client = client_as(short.key_port()?, "app")?;
+    let mut endless_client = client_as(endless.key_port()?, "app")?;
+    server.kill9()?;
+    // A UUID needs no store.
+    let token = short_client.say("KEYWRIGHT NEXT tokens")?;
+    assert!(matches!(token, RespValue::Bulk(_)), "{token:?}");
+    wait_until("the end of what is known", WAIT_MAX, || {
+        Ok(match short_client.say("KEYWRIGHT NEXT tokens")? {
+            RespValue::Error(error) => {
+                assert_has(&error, &["USERS_UNKNOWN the store has not said for"]);
+                true
+            }
+            _ => false,
+        })
+    })?;
+    let refused = RespClient::connect(short.key_port()?)?.ask(&["AUTH", "app", PASSWORD])?;
+    assert_has(
+        refused.error()?,
+        &["USERS_UNKNOWN", &format!("users_stale_s_max is {STALE_S}")],
+    );
+    let token = endless_client.say("KEYWRIGHT NEXT tokens")?;
+    assert!(matches!(token, RespValue::Bulk(_)), "{token:?}");
+    drop(client_as(endless.key_port()?, "app")?);
+    // A program that begins now knows nobody.
+    let new = ProxyProcess::start(config(0))?;
+    let refused = RespClient::connect(new.key_port()?)?.ask(&["AUTH", "app", PASSWORD])?;
+    assert_has(
+        refused.error()?,
+        &["USERS_UNKNOWN the store has not said yet"],
+    );
+    server.restart()?;
+    wait_until("users again", WAIT_MAX, || {
+        let token = short_client.say("KEYWRIGHT NEXT tokens")?;
+        Ok(matches!(token, RespValue::Bulk(_)))
+    })?;
+    drop(client_as(new.key_port()?, "app")?);
+    Ok(())
+}
+
+/// The command, as people use it.
+#[test]
+fn the_command_says_what_it_did() -> Result<()> {
+    let scratch = TempDir::new()?;
+    let config = super::config_at(scratch.path(), "users = true\n");
+    ProxyProcess::said(&config, &["init"])?;
+    ProxyProcess::add_user(&config, "root", PASSWORD, &[("administer", "*")])?;
+    ProxyProcess::add_user(
+        &config,
+        "app",
+        PASSWORD,
+        &[("use", "shop.*"), ("manage", "shop.*")],
+    )?;
+    let said = |arguments: &[&str]| ProxyProcess::said(&config, arguments);
+    assert_eq!(
+        said(&["user", "list"])?,
+        "app use,manage shop.*\nroot administer *\n"
+    );
+    assert_has(
+        &said(&["user", "list", "--format", "json"])?,
+        &[
+            "\"name\":\"app\"",
+            "\"on\":\"shop.*\"",
+            "\"rights\":\"use,manage\"",
+        ],
+    );
+    let revoked = said(&[
+        "user", "revoke", "app", "--rights", "manage", "--on", "shop.*",
+    ])?;
+    assert_has(&revoked, &["user \"app\" may no more manage \"shop.*\""]);
+    assert_eq!(said(&["user", "remove", "app"])?, "removed user \"app\"\n");
+    assert_eq!(said(&["user", "list"])?, "root administer *\n");
+    for (arguments, expected) in [
+        (&["user", "remove", "app"][..], "there is no user \"app\""),
+        (
+            &["user", "add", "root", "--password-file", "/none"],
+            "cannot be read",
+        ),
+        (&["user", "add", "a:b"], "a user's name has 1 to 64"),
+        (
+            &[
+                "user",
+                "grant",
+                "root",
+                "--rights",
+                "administer",
+                "--on",
+                "shop.*",
+            ],
+            "administer is for all names",
+        ),
+        // Never as an argument, which others of the machine could read.
+        (
+            &["user", "add", "app", "--password", PASSWORD],
+            "unexpected argument",
+        ),
+    ] {
+        let output = ProxyProcess::command(&config, arguments)?;
+        assert!(!output.status.success());
+        assert_has(&String::from_utf8(output.stderr)?, &[expected]);
+    }
+    Ok(())
+}
