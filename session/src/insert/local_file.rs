@@ -217,34 +217,73 @@ mod tests {
         assert_eq!(taken(&mut taking, &all, room), whole);
     }
 
+    const NARROW: Room = Room {
+        bytes_max: 9,
+        memory_full: false,
+    };
+    const FULL: Room = Room {
+        bytes_max: 0,
+        memory_full: true,
+    };
+
+    /// What is said at last of one that is dropped, of which `first` bytes are there at first, and what of it was left.
+    fn dropped<'a>(
+        taking: &mut Taking,
+        all: &'a [u8],
+        first: usize,
+        room: Room,
+    ) -> (String, &'a [u8]) {
+        let mut rest = &all[..first];
+        let mut bytes = 0;
+        loop {
+            let said = taken(taking, rest, room);
+            match said.strip_prefix("consumed ") {
+                Some(count) => {
+                    let count: usize = count.parse().unwrap_or(usize::MAX);
+                    bytes += count;
+                    rest = &rest[count..];
+                }
+                None if said.starts_with("more") => {
+                    assert!(bytes > 0, "there is no room for more");
+                    rest = &all[bytes..];
+                }
+                None => return (said, rest),
+            }
+        }
+    }
+
     #[test]
     fn one_that_is_too_long_is_dropped_up_to_its_end() {
         let all = [COMMAND, FILE].concat();
-        let narrow = Room {
-            bytes_max: 9,
-            memory_full: false,
-        };
-        let full = Room {
-            bytes_max: 0,
-            memory_full: true,
-        };
-        for (room, first) in [(narrow, all.len()), (full, COMMAND.len() + 3)] {
-            let mut taking = behind();
-            let mut rest = &all[..first];
-            let mut dropped = 0;
-            let end = loop {
-                let said = taken(&mut taking, rest, room);
-                match said.strip_prefix("consumed ") {
-                    Some(bytes) => {
-                        let bytes: usize = bytes.parse().unwrap_or(usize::MAX);
-                        dropped += bytes;
-                        rest = &rest[bytes..];
-                    }
-                    None if said.starts_with("more") => rest = &all[dropped..],
-                    None => break said,
-                }
-            };
+        for (room, first) in [(NARROW, all.len()), (FULL, COMMAND.len() + 3)] {
+            let (end, rest) = dropped(&mut behind(), &all, first, room);
             assert_eq!((end.as_str(), rest), ("dropped 4", &[0, 0, 0, 4][..]));
         }
+    }
+
+    /// The packet behind it may be empty, and is no end then.
+    #[test]
+    fn a_packet_that_is_as_long_as_can_be_goes_on_in_the_next() {
+        const LONGEST: usize = 0xFF_FFFF;
+        let mut long = vec![0xFF, 0xFF, 0xFF, 2];
+        long.resize(long.len() + LONGEST, b'x');
+        let end = b"\0\0\0\x03\0\0\0\x04";
+        let all = [COMMAND, &long, end].concat();
+        let wide = Room {
+            bytes_max: all.len(),
+            memory_full: false,
+        };
+        let whole = format!("whole {} 1", all.len() - COMMAND.len());
+        assert_eq!(taken(&mut behind(), &all, wide), whole);
+        let last = ("dropped 4".to_owned(), &end[4..]);
+        assert_eq!(dropped(&mut behind(), &all, all.len(), NARROW), last);
+        // It has come, and then there is no memory any more.
+        let mut taking = behind();
+        let there = COMMAND.len() + long.len();
+        assert!(taken(&mut taking, &all[..there], wide).starts_with("more"));
+        assert_eq!(dropped(&mut taking, &all, there, FULL), last);
+        // It comes behind one that is dropped already.
+        let all = [COMMAND, b"\x0a\0\0\x01123456789\n", &long, end].concat();
+        assert_eq!(dropped(&mut behind(), &all, all.len(), NARROW), last);
     }
 }

@@ -62,7 +62,8 @@ fn other_warnings_of_a_file_are_told_as_they_are() {
         let (mut program, told) = load(ok_of_load(warnings), number);
         assert_eq!(told, ok_of_load(warnings)(4));
         // Nobody asks of what no rule is for.
-        program.r.query("SELECT 1");
+        let sent = program.r.query("SELECT 1");
+        assert!(has(&sent, "SELECT 1"), "{sent:?}");
         assert!(program.r.answer(&ok_with_warnings(0, 1)).is_empty());
     }
 }

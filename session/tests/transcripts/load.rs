@@ -1,9 +1,11 @@
 //! LOAD DATA: rows are numbered by the server's LAST_INSERT_ID(), with more keys until they are enough.
 
+use keywright_core::KeyBatch;
 use keywright_rewrite::KeyForm;
-use keywright_session::{Limits, OnExplicit};
+use keywright_session::{KeyColumnState, Limits, Mode, OnExplicit, RulesUpdate};
 
 use super::rig::*;
+use super::switched::Program;
 
 const LOAD: &str = "LOAD DATA INFILE 'f' INTO TABLE t (a)";
 const LOCAL: &str = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a)";
@@ -300,4 +302,116 @@ fn the_server_may_change_its_mind_about_the_clients_file() {
     r.answer(&err());
     assert_eq!(r.output(), numbered(4, err()));
     assert!(r.client.is_empty());
+}
+
+/// What the client says behind its file is no part of it.
+#[test]
+fn the_command_behind_a_file_that_is_refused_goes_out() {
+    let next = packet(0, b"\x03SELECT 1");
+    let limits = Limits {
+        rewrite_bytes_max: 100,
+        ..Limits::default()
+    };
+    for is_long in [false, true] {
+        let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+        r.probed(LOCAL, "1");
+        r.answer(&packet(1, b"\xFBf"));
+        r.answer(&numbered(3, ok(0, 0)));
+        r.output();
+        let lines = if is_long {
+            "1\n".repeat(99)
+        } else {
+            "1\n".to_owned()
+        };
+        let file = [packet(2, lines.as_bytes()), packet(3, b"")].concat();
+        r.client.extend([&file, &next[..]].concat());
+        r.run();
+        let sent = match is_long {
+            true => std::mem::take(&mut r.to_server),
+            false => {
+                // It has named the file once, and refuses the statement now.
+                assert!(has(&r.answer(&ok(0, 0)), "CASE WHEN"));
+                let sent = r.answer(&err());
+                assert_eq!(r.output(), numbered(4, err()));
+                sent
+            }
+        };
+        assert_eq!(sent, next, "{is_long}");
+    }
+}
+
+/// A server may end lines elsewhere than the file's client.
+#[test]
+fn a_clients_file_with_more_rows_than_lines_is_refused() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    assert!(has(&sent_local(&mut r, LOCAL, "1\n"), START));
+    r.answer(&ok(0, 0));
+    let file = r.answer(&packet(1, b"\xFBf"));
+    assert_eq!(file, [packet(2, b"1\n"), packet(3, b"")].concat());
+    assert_eq!(
+        r.answer(&numbered(4, too_few())),
+        b"",
+        "it has no file any more"
+    );
+    let output = r.output();
+    assert!(has(&output, "more than") && output[3] == 4, "{output:?}");
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+}
+
+#[test]
+fn the_table_is_asked_about_anew_after_a_file_that_was_refused() {
+    let mut r = rig_of_table(KeyColumnState::Missing);
+    let mut sent = r.query(LOAD);
+    while !has(&sent, START) {
+        sent = r.tell_once(&sent, &[]).unwrap();
+    }
+    r.answer(&err());
+    assert_eq!(r.output(), err());
+    let sent = r.query(LOAD);
+    assert!(has(&sent, "SELECT `id` FROM"), "{sent:?}");
+    for is_named in [false, true] {
+        let mut r = rig_of_table(KeyColumnState::Missing);
+        let sent = r.query(LOCAL);
+        let sent = r.tell(sent, &[]);
+        assert!(has(&sent, LOCAL), "{sent:?}");
+        if is_named {
+            r.answer(&packet(1, b"\xFBf"));
+            r.answer(&numbered(3, ok(0, 0)));
+            r.output();
+            r.client
+                .extend([packet(2, b"1\n"), packet(3, b"")].concat());
+            r.run();
+            assert!(has(&r.answer(&ok(0, 0)), "CASE WHEN"));
+        }
+        r.answer(&err());
+        assert!(!r.output().is_empty());
+        let sent = r.query("INSERT INTO t (a) VALUES (1)");
+        let sent = match has(&sent, START) {
+            true => r.answer(&ok(0, 0)),
+            false => sent,
+        };
+        assert!(has(&sent, "SELECT `id` FROM"), "{is_named}: {sent:?}");
+    }
+}
+
+/// Its lines are counted for the rules that were in force.
+#[test]
+fn other_rules_wait_for_a_statement_whose_file_has_come() {
+    let mut program = Program::new(Mode::Rewrite);
+    program.r.holds_keys = true;
+    assert!(has(&program.r.query(LOCAL), LOCAL));
+    program.r.answer(&packet(1, b"\xFBf"));
+    program.r.answer(&numbered(3, ok(0, 0)));
+    program.r.output();
+    let file = [packet(2, b"1\n"), packet(3, b"")].concat();
+    program.r.client.extend(&file);
+    program.r.run();
+    program.r.s.on_keys(Ok(KeyBatch::Numbers {
+        first: 100,
+        spacing: 1,
+        count: 2,
+    }));
+    let update = program.publish(Mode::Observe, false);
+    assert_eq!(update, RulesUpdate::AfterCommand);
+    assert!(program.sent().contains(START));
 }

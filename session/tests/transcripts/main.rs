@@ -1,5 +1,6 @@
 //! Transcripts: what a client and an upstream say, and what the session makes of it. Each was got wrong once.
 
+mod after;
 mod alike;
 mod attributes;
 mod broken;
@@ -24,6 +25,7 @@ mod rig;
 mod select;
 mod select_prepared;
 mod several;
+mod steps;
 mod streams;
 mod switched;
 mod temporary;

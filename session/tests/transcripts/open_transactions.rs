@@ -136,3 +136,22 @@ fn one_that_goes_on_follows_what_is_in_force_after_all() {
     assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(has(&program.r.query(INSERT), KEYED));
 }
+
+/// The answer may be an error too: it says no more than the one before.
+#[test]
+fn whether_it_is_open_is_asked_once_whatever_the_answer_is() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query("BEGIN");
+    program.r.answer(&ok_in(3));
+    program.r.query(INSERT);
+    program.r.answer(&ok_in(3));
+    program.r.query("UPDATE t SET a = 1");
+    program.r.answer(&packet(1, ERROR));
+    program.publish(Mode::Observe, true);
+    program.r.output();
+    assert!(program.r.s.ask_whether_open());
+    program.r.run();
+    program.r.answer(&packet(1, ERROR));
+    assert!(program.r.output().is_empty());
+    assert!(!program.r.s.ask_whether_open());
+}

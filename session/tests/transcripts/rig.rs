@@ -23,6 +23,8 @@ pub(crate) struct Rig {
     pub(crate) next: u64,
     pub(crate) requests: Vec<KeyRequest>,
     pub(crate) fail_keys: bool,
+    /// Whether nobody gives keys that are asked for.
+    pub(crate) holds_keys: bool,
     pub(crate) closed: bool,
     pub(crate) at_least: [usize; 2],
     pub(crate) form: KeyForm,
@@ -57,7 +59,7 @@ pub(crate) fn rig_of_rule(change: impl FnOnce(&mut Rule)) -> Rig {
 
 /// Where all tables were looked at, and t is one whose key column was seen so.
 pub(crate) fn rig_of_table(key_column: KeyColumnState) -> Rig {
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
     let table = TableSnapshot {
         schema: "d".to_owned(),
         name: "t".to_owned(),
@@ -134,6 +136,7 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         next: 100,
         requests: vec![],
         fail_keys: false,
+        holds_keys: false,
         closed: false,
         at_least: [0; 2],
         form,
@@ -189,6 +192,9 @@ impl Rig {
                 Step::Keys(request) => {
                     idle = 0;
                     self.requests.push(request);
+                    if self.holds_keys {
+                        return;
+                    }
                     let keys = if self.fail_keys {
                         Err(KeyFailure {
                             cause: Cause::StoreUnavailable,

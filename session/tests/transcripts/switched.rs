@@ -30,7 +30,7 @@ impl Program {
         Program::with(mode, DEPRECATE_EOF)
     }
 
-    fn with(mode: Mode, capabilities: u64) -> Program {
+    pub(super) fn with(mode: Mode, capabilities: u64) -> Program {
         let mut program = Program {
             traffic: Arc::default(),
             servers: None,
