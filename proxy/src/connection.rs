@@ -12,6 +12,6 @@ pub(crate) mod refusal;
 pub mod relay;
 pub(crate) mod side;
 pub(crate) mod slot;
-pub(crate) mod span;
+pub mod span;
 pub(crate) mod stopping;
 pub mod stream;

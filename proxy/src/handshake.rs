@@ -102,7 +102,7 @@ pub async fn run(
         }
         response = client.packet() => response,
         () = sleep(terms.patience) => {
-            reply(&mut client, Err::<Option<()>, _>(too_slow().into())).await?;
+            reply(&mut client, Err::<Option<()>, _>(too_slow().into()), terms.span).await?;
             return Ok(Ended::Refused(client.stream));
         }
     };
@@ -119,7 +119,7 @@ pub async fn run(
     if has_decided(&entered) {
         upstream.is_over();
     }
-    Ok(match reply(&mut client, entered).await? {
+    Ok(match reply(&mut client, entered, terms.span).await? {
         Some(login) => {
             let (client, upstream) = (client.into_parts(), upstream.take()?.into_parts());
             Ended::Entered(client.into(), upstream.into(), Box::new(login))

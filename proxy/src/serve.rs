@@ -199,9 +199,9 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 }
                 shared.threads.give(|seat| async move {
                     let at = (index, serves.next_number());
-                    let span = span_of(client.address(), at, &serves);
+                    let mut span = span_of(client.address(), at, &serves);
                     let given = (&serves, seat.buffers());
-                    if let Err(error) = serve_client((client, place), at, given, &span).await {
+                    if let Err(error) = serve_client((client, place), at, given, &mut span).await {
                         span.in_scope(|| tracing::debug!(%error, "connection ended"));
                     }
                 });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use keywright_proxy::config::listener::Protection;
 use keywright_proxy::config::tls::TlsMode;
+use keywright_proxy::connection::span::ConnectionSpan;
 use keywright_proxy::connection::stream::Stream;
 use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::handshake::{self, Ended, LoginSettings, Pending};
@@ -41,12 +42,14 @@ async fn a_server_that_waits_no_longer_is_heard_by_the_client() -> Result<()> {
         rsa_key: None,
     };
     let own_key = Arc::new(OwnKey::made_when_needed());
+    let span = ConnectionSpan::new(1);
     let terms = LoginSettings {
         protection: &protection,
         own_key: &own_key,
         has_rules: true,
         limits: Limits::default(),
         patience: WAIT_MAX,
+        span: &span,
     };
     let error = packet(
         1,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use keywright_proxy::connection::relay::Relay;
+use keywright_proxy::connection::span::ConnectionSpan;
 use keywright_proxy::connection::stream::Stream;
 use keywright_proxy::in_force::context::ListenerContext;
 use keywright_proxy::metrics::Counters;
@@ -100,7 +101,15 @@ fn relay_of(
     ));
     tokio::task::spawn_local(async move {
         let (keep, stopping) = watch::channel(false);
-        let relay = Relay::new(from_client, to_server, session, facts, context, stopping);
+        let relay = Relay::new(
+            from_client,
+            to_server,
+            session,
+            facts,
+            context,
+            stopping,
+            ConnectionSpan::new(1),
+        );
         let outcome = relay.run().await;
         drop(keep);
         outcome

@@ -20,11 +20,11 @@ use keywright_session::{KeyRequest, Session, Step};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
-use tracing::Span;
 
 use crate::connection::input::{Input, Overrun};
 use crate::connection::linger::{linger, reset};
 use crate::connection::side::{Side, Wants, is_pending, poll_pass};
+use crate::connection::span::ConnectionSpan;
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
 use crate::handshake::{Login, Peer};
@@ -109,12 +109,11 @@ pub struct Relay {
     /// Until when the current statement waits for newer rules.
     waits_until: Option<Instant>,
     /// What log lines carry.
-    span: Span,
+    span: ConnectionSpan,
 }
 
 impl Relay {
-    /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end. The span in which it is made
-    /// is the connection's.
+    /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end.
     pub fn new(
         client: impl Into<Peer>,
         upstream: impl Into<Peer>,
@@ -122,6 +121,7 @@ impl Relay {
         login: impl Into<Login>,
         context: ListenerContext,
         stopping: watch::Receiver<bool>,
+        span: ConnectionSpan,
     ) -> Box<Self> {
         let mut session = session;
         let login = login.into();
@@ -158,7 +158,7 @@ impl Relay {
             stopping: Stopping::new(stopping),
             updates,
             waits_until: None,
-            span: Span::current(),
+            span,
         })
     }
 

@@ -6,14 +6,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustls::ServerConfig;
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
@@ -65,6 +65,15 @@ impl Stream {
             Stream::Tcp(stream) => stream.poll_read_ready(context),
             Stream::Unix(stream) => stream.poll_read_ready(context),
             Stream::Tls(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Whether all was read up to the peer's end, which is known by then: to read the end itself would be one more system call.
+    pub(crate) fn is_at_end(&self, context: &mut Context<'_>) -> bool {
+        match self {
+            Stream::Tcp(stream) => is_closed(stream.ready(Interest::READABLE), context),
+            Stream::Unix(stream) => is_closed(stream.ready(Interest::READABLE), context),
+            Stream::Tls(_) => false,
         }
     }
 
@@ -138,6 +147,12 @@ impl Stream {
         stream.set_nodelay(true)?;
         Ok(Stream::Tcp(stream))
     }
+}
+
+/// Whether nothing is to be read any more: what is there to be read is said beside the end.
+fn is_closed(ready: impl Future<Output = io::Result<Ready>>, context: &mut Context<'_>) -> bool {
+    let ready = pin!(ready).poll(context);
+    matches!(ready, Poll::Ready(Ok(Ready::READ_CLOSED)))
 }
 
 impl AsyncRead for Stream {

@@ -9,6 +9,7 @@ use super::exchange::Exchange;
 use super::leg::Leg;
 use super::login::{Login, cannot_be_read};
 use super::protect::ways;
+use crate::connection::span::ConnectionSpan;
 use crate::connection::stream::Stream;
 
 /// What became of COM_CHANGE_USER.
@@ -32,6 +33,7 @@ pub async fn change_user(
     upstream: &mut Stream,
     command: &[u8],
     login: &mut Login,
+    span: &ConnectionSpan,
 ) -> io::Result<Change> {
     let ways = ways(client, upstream);
     let is_local = upstream.is_local();
@@ -61,7 +63,7 @@ pub async fn change_user(
         Ok(Some((entered, next)))
     };
     let changed = changed.await;
-    Ok(match reply(&mut client, changed).await? {
+    Ok(match reply(&mut client, changed, span).await? {
         Some((true, next)) => {
             *login = next;
             Change::Entered

@@ -11,6 +11,7 @@ use super::account::{self, Account};
 use super::exchange::{Exchange, Turn};
 use super::leg::{AUTH_PACKETS_MAX, Failed, Leg, Refusal, of_client};
 use super::login::{Login, too_slow};
+use crate::connection::span::ConnectionSpan;
 use crate::handshake::password::{self, OwnKey};
 
 /// Passes packets both ways until the server has decided, and looks at whom it has let in over a socket.
@@ -114,13 +115,14 @@ where
 pub(super) async fn reply<S: AsyncRead + AsyncWrite + Unpin, T>(
     client: &mut Leg<S>,
     outcome: Result<Option<T>, Failed>,
+    span: &ConnectionSpan,
 ) -> io::Result<Option<T>> {
     match outcome {
         Ok(outcome) => Ok(outcome),
         Err(Failed::Io(error)) => Err(error),
         Err(Failed::Refused(refusal)) => {
             let cause = refusal.cause.name();
-            tracing::info!(cause, "login refused: {}", refusal.message);
+            span.in_scope(|| tracing::info!(cause, "login refused: {}", refusal.message));
             client.send(&refusal.payload()).await?;
             Ok(None)
         }

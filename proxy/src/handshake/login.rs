@@ -8,6 +8,7 @@ use keywright_session::{Limits, SessionFacts};
 
 use super::leg::Refusal;
 use crate::config::listener::Protection;
+use crate::connection::span::ConnectionSpan;
 use crate::handshake::password::OwnKey;
 
 /// What a login follows.
@@ -22,6 +23,8 @@ pub struct LoginSettings<'a> {
     pub limits: Limits,
     /// How long the client may take for each of its packets: less than the server waits for it.
     pub patience: Duration,
+    /// What log lines about it carry.
+    pub span: &'a ConnectionSpan,
 }
 
 /// What a connection needs to know of its login, and another login on it.

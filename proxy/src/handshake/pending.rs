@@ -15,6 +15,7 @@ use keywright_wire::capability::{LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE
 use tokio::time::timeout;
 
 use super::leg::{AUTH_PACKETS_MAX, Leg};
+use crate::connection::span::ConnectionSpan;
 use crate::connection::stream::Stream;
 
 /// How long a server may take for the end of a login that nobody goes on with, milliseconds.
@@ -89,13 +90,13 @@ impl Pending {
     }
 
     /// Brings the login to its end, if it is not over, and closes the connection.
-    pub async fn finish(mut self) {
+    pub async fn finish(mut self, span: &ConnectionSpan) {
         if self.is_over {
             return;
         }
         let limit = Duration::from_millis(FINISH_MS_MAX);
         if let Ok(Err(error)) = timeout(limit, self.be_refused()).await {
-            tracing::debug!(%error, "a login that nobody went on with");
+            span.in_scope(|| tracing::debug!(%error, "a login that nobody went on with"));
         }
     }
 

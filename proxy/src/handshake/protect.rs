@@ -63,7 +63,7 @@ pub(super) async fn protect(
     let Some(upstream_tls) = upstream_tls else {
         if wanted.is_required() {
             let message = "keywright: the server offers no TLS, which upstream_tls requires";
-            tracing::warn!("{message}");
+            terms.span.in_scope(|| tracing::warn!("{message}"));
             return Err(Refusal::new(Cause::UpstreamTls, message).into());
         }
         return Ok(());
@@ -77,7 +77,8 @@ pub(super) async fn protect(
         .into_stream(|stream| stream.connect_tls(upstream_tls))
         .await;
     let connected = connected.map_err(|error| {
-        tracing::warn!(%error, "TLS with the upstream failed");
+        let log = || tracing::warn!(%error, "TLS with the upstream failed");
+        terms.span.in_scope(log);
         // Not why: that is for the operator.
         Refusal::new(Cause::UpstreamTls, "keywright: TLS with the server failed")
     })?;

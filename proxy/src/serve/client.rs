@@ -8,7 +8,6 @@ use std::time::Duration;
 use keywright_core::Cause;
 use keywright_session::{Rules, Session};
 use tokio::time::timeout;
-use tracing::{Instrument as _, Span};
 
 use crate::config::Listener;
 use crate::connection::buffers::Buffers;
@@ -18,7 +17,7 @@ use crate::connection::origin::Origin;
 use crate::connection::refusal::refuse;
 use crate::connection::relay::Relay;
 use crate::connection::slot::ConnectionSlot;
-use crate::connection::span as connection_span;
+use crate::connection::span::ConnectionSpan;
 use crate::connection::stream::{Accepted, Stream};
 use crate::handshake::{self, Ended, Login, LoginSettings, Peer, Pending};
 use crate::in_force::context::ListenerContext;
@@ -33,10 +32,10 @@ pub(super) fn span_of(
     address: Option<SocketAddr>,
     (index, number): (usize, u64),
     shared: &Shared,
-) -> Span {
+) -> ConnectionSpan {
     match shared.config.listeners.get(index) {
-        Some(listener) if !listener.proxy_protocol => connection_span::of(number, address),
-        Some(_) | None => connection_span::new(number),
+        Some(listener) if !listener.proxy_protocol => ConnectionSpan::of(number, address),
+        Some(_) | None => ConnectionSpan::new(number),
     }
 }
 
@@ -45,19 +44,19 @@ pub(super) async fn serve_client(
     (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
     (index, number): (usize, u64),
     (shared, buffers): (&Arc<Shared>, Arc<Buffers>),
-    span: &Span,
+    span: &mut ConnectionSpan,
 ) -> std::io::Result<()> {
     let address = client.address();
     let client = client.here()?;
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.
         drop(place);
-        connection_span::of_client(span, address);
+        span.is_of(address);
         return Box::pin(refuse(client, cause, message)).await;
     }
     // What a login needs is given back before the client is served.
-    let let_in = Box::pin(let_in((client, address), (index, number), shared, buffers));
-    match let_in.instrument(span.clone()).await? {
+    let let_in = let_in((client, address), (index, number), (shared, buffers), span);
+    match Box::pin(let_in).await? {
         Some(relay) => relay.run().await,
         None => Ok(()),
     }
@@ -75,12 +74,12 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     None
 }
 
-/// Connects a client to its server, and has it log in; `None`: it was refused, and told so. Runs in the connection's span.
+/// Connects a client to its server, and has it log in; `None`: it was refused, and told so.
 async fn let_in(
     (mut client, address): (Stream, Option<SocketAddr>),
     (index, number): (usize, u64),
-    shared: &Arc<Shared>,
-    buffers: Arc<Buffers>,
+    (shared, buffers): (&Arc<Shared>, Arc<Buffers>),
+    span: &mut ConnectionSpan,
 ) -> std::io::Result<Option<Box<Relay>>> {
     let (Some(listener), Some(figures)) = (
         shared.config.listeners.get(index),
@@ -92,7 +91,7 @@ async fn let_in(
     let said = origin.as_ref().ok().copied().flatten();
     let address = said.map(|origin| origin.client()).or(address);
     if listener.proxy_protocol {
-        connection_span::of_client(&Span::current(), address);
+        span.is_of(address);
     }
     let origin = match origin {
         Ok(origin) => origin,
@@ -105,7 +104,7 @@ async fn let_in(
         }
         Err(error) => return Err(error),
     };
-    let connected = connect(listener, origin, shared).await;
+    let connected = connect((listener, origin), shared, span).await;
     figures.tried(connected.is_some());
     let Some(upstream) = connected else {
         let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
@@ -116,7 +115,7 @@ async fn let_in(
     let Some(rules) = snapshot.rules.get(index) else {
         return Ok(None);
     };
-    let logged_in = log_in(client, upstream, (index, shared), &snapshot).await?;
+    let logged_in = log_in((client, upstream), (index, shared), &snapshot, span).await?;
     let Some((client, upstream, login)) = logged_in else {
         return Ok(None);
     };
@@ -127,16 +126,16 @@ async fn let_in(
         (index, rules),
         (&snapshot, buffers),
         (client, upstream, login),
-        entered,
+        (entered, *span),
     )))
 }
 
 /// Has a client log in on its server; `None`: it was refused, and told so.
 async fn log_in(
-    client: Stream,
-    mut upstream: Pending,
+    (client, mut upstream): (Stream, Pending),
     (index, shared): (usize, &Shared),
     snapshot: &ConfigSnapshot,
+    span: &ConnectionSpan,
 ) -> std::io::Result<Option<(Peer, Peer, Login)>> {
     let (Some(rules), Some(protection)) =
         (snapshot.rules.get(index), snapshot.protection.get(index))
@@ -149,21 +148,22 @@ async fn log_in(
         has_rules: !rules.is_empty(),
         limits: shared.config.limits,
         patience: Duration::from_millis(shared.config.answer_ms_max),
+        span,
     };
     let login = handshake::run(client, &mut upstream, &terms);
     let ended = timeout(Duration::from_millis(shared.config.login_ms_max), login).await;
     match ended {
         Ok(Ok(Ended::Entered(client, upstream, login))) => Ok(Some((client, upstream, *login))),
         Ok(Ok(Ended::Refused(client))) => {
-            let (lingered, ()) = tokio::join!(linger(client), upstream.finish());
+            let (lingered, ()) = tokio::join!(linger(client), upstream.finish(span));
             lingered.map(|()| None)
         }
         Ok(Err(error)) => {
-            upstream.finish().await;
+            upstream.finish(span).await;
             Err(error)
         }
         Err(too_long) => {
-            upstream.finish().await;
+            upstream.finish(span).await;
             Err(too_long.into())
         }
     }
@@ -175,7 +175,7 @@ fn relay(
     (index, rules): (usize, Arc<Rules>),
     (snapshot, buffers): (&ConfigSnapshot, Arc<Buffers>),
     (client, upstream, login): (Peer, Peer, Login),
-    entered: Entered,
+    (entered, span): (Entered, ConnectionSpan),
 ) -> Box<Relay> {
     let session =
         Session::new(rules, login.facts.clone()).with_budget(Arc::<Memory>::clone(&shared.memory));
@@ -200,7 +200,7 @@ fn relay(
         }),
     };
     let stopping = shared.stopping.clone();
-    Relay::new(client, upstream, session, login, context, stopping)
+    Relay::new(client, upstream, session, login, context, stopping, span)
 }
 
 /// Where a client comes from: by the header that its connection begins with, or, if the server is to be told, by its socket.
@@ -220,7 +220,11 @@ async fn origin(
 }
 
 /// A server that has sent its first packet.
-async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -> Option<Pending> {
+async fn connect(
+    (listener, origin): (&Listener, Option<Origin>),
+    shared: &Shared,
+    span: &ConnectionSpan,
+) -> Option<Pending> {
     let limit = Duration::from_millis(shared.config.connect_ms_max);
     let connected = async {
         let mut upstream = Stream::connect(&listener.upstream).await?;
@@ -232,14 +236,18 @@ async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -
     match timeout(limit, connected).await {
         Ok(Ok(upstream)) => Some(upstream),
         Ok(Err(error)) => {
-            tracing::warn!(upstream = listener.upstream, %error, "upstream cannot be reached");
+            span.in_scope(
+                || tracing::warn!(upstream = listener.upstream, %error, "upstream cannot be reached"),
+            );
             None
         }
         Err(_) => {
-            tracing::warn!(
-                upstream = listener.upstream,
-                "connecting took longer than connect_ms_max"
-            );
+            span.in_scope(|| {
+                tracing::warn!(
+                    upstream = listener.upstream,
+                    "connecting took longer than connect_ms_max"
+                );
+            });
             None
         }
     }

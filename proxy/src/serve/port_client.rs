@@ -13,7 +13,7 @@ use crate::config::port::PortProtocol;
 use crate::connection::buffers::Buffers;
 use crate::connection::linger::linger;
 use crate::connection::slot::ConnectionSlot;
-use crate::connection::span as connection_span;
+use crate::connection::span::ConnectionSpan;
 use crate::connection::stream::{Accepted, Stream};
 use crate::metrics::Metric;
 use crate::metrics::port::CutOff;
@@ -31,7 +31,7 @@ pub(super) async fn serve_port_client(
     buffers: Arc<Buffers>,
 ) {
     let number = shared.next_number();
-    let span = connection_span::of(number, client.address());
+    let span = ConnectionSpan::of(number, client.address()).span();
     let serves = serve((client, place), (port, number), shared, buffers);
     // A box, so that clients of servers have no room for it in their tasks.
     if let Err(error) = Box::pin(serves).instrument(span.clone()).await {

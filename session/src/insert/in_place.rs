@@ -30,7 +30,7 @@ pub(crate) enum WritesInPlace {
     /// The driver lets it.
     May,
     /// The statement at the front is rewritten so.
-    Will(Rewriting),
+    Will(Box<Rewriting>),
 }
 
 impl WritesInPlace {

@@ -197,7 +197,8 @@ impl Connection {
     /// Writes it there as soon as the driver lets it.
     fn rewrite_in_place(&mut self, query: Query<'_>, plan: Plan, how: InPlace) {
         let at = query.text_at();
-        self.in_place = WritesInPlace::Will(Rewriting { plan, how, at });
+        let rewriting = Rewriting { plan, how, at };
+        self.in_place = WritesInPlace::Will(Box::new(rewriting));
     }
 }
 

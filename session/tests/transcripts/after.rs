@@ -4,6 +4,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::KeyForm;
 use keywright_session::{KeyColumnState, Limits, Mode, RulesUpdate};
 
+use super::left_out::warning;
 use super::rig::*;
 use super::switched::{AT_FENCE, INSERT, KEYED, Program, ok_in};
 
@@ -359,4 +360,73 @@ fn an_error_in_place_of_warnings_is_the_answer() {
     assert!(program.r.answer(&err()).is_empty());
     assert_eq!(program.r.output(), err());
     assert!(has(&program.r.query("SELECT 1"), "SELECT 1"));
+}
+
+/// A function may have dropped a temporary table, however the statement that calls it was answered.
+#[test]
+fn after_a_function_was_called_temporary_tables_are_asked_about() {
+    let warned = || packet(1, &[0, 1, 0, 2, 0, 1, 0]);
+    let fence = || packet(1, AT_FENCE);
+    for (mode, text, answers) in [
+        (
+            Mode::Observe,
+            "INSERT IGNORE INTO t (id, a) VALUES (5, f()), (NULL, 1)",
+            vec![warned(), warning("1265")],
+        ),
+        (
+            Mode::Observe,
+            "LOAD DATA INFILE 'f' INTO TABLE t (a) SET b = f()",
+            vec![warned(), warning("1265")],
+        ),
+        (
+            Mode::Observe,
+            "INSERT INTO t (a) VALUES (f())",
+            vec![fence()],
+        ),
+        (
+            Mode::Rewrite,
+            "INSERT INTO t (id, a) SELECT b, f(a) FROM u",
+            vec![described(&["id", "a"]), ok(1, 0)],
+        ),
+    ] {
+        let mut program = Program::new(mode);
+        let r = &mut program.r;
+        r.query("CREATE TEMPORARY TABLE other.t (a INT)");
+        r.answer(&ok(0, 0));
+        r.output();
+        let sent = r.query(text);
+        assert!(!sent.is_empty() && !has(&sent, "SHOW CREATE"), "{text}");
+        for answer in &answers {
+            r.answer(answer);
+        }
+        r.s.on_waited();
+        r.run();
+        assert!(!r.output().is_empty(), "{text}");
+        let sent = r.query(INSERT);
+        assert!(has(&sent, "SHOW CREATE TABLE"), "{text}: {sent:?}");
+    }
+}
+
+/// The same of one that is executed as its client wrote it, since its rule gives no keys any more.
+#[test]
+fn after_a_function_of_a_prepared_statement_they_are_too() {
+    let mut program = Program::new(Mode::Rewrite);
+    let r = &mut program.r;
+    r.query("CREATE TEMPORARY TABLE other.t (a INT)");
+    r.answer(&ok(0, 0));
+    stmt_prepare(r, "INSERT INTO t (a) VALUES (f(?))", "1");
+    r.answer(&prepared(7, 2));
+    r.output();
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
+    let r = &mut program.r;
+    let sent = r.say(&execute(7, &[0, 1, 253, 0, 1, b'a']));
+    assert!(
+        has(&sent, "\x16INSERT INTO t (a) VALUES (f(?))"),
+        "{sent:?}"
+    );
+    let sent = r.answer(&prepared(8, 1));
+    assert_eq!(sent, packet(0, &execute(8, &[0, 1, 253, 0, 1, b'a'])));
+    r.answer(&ok(1, 7));
+    assert_eq!(r.output(), ok(1, 7));
+    assert!(has(&r.query(INSERT), "SHOW CREATE TABLE"));
 }

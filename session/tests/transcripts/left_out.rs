@@ -136,7 +136,7 @@ fn ok_with_warnings(affected: u8, warnings: u8) -> Vec<u8> {
 }
 
 /// The list of one warning.
-fn warning(number: &str) -> Vec<u8> {
+pub(super) fn warning(number: &str) -> Vec<u8> {
     rows(&[
         "Warning",
         number,

@@ -2,8 +2,6 @@
 
 use std::io;
 
-use tracing::Instrument as _;
-
 use super::{Of, Relay};
 use crate::handshake::{self, Change};
 
@@ -22,8 +20,9 @@ impl Relay {
         }
         self.keep_alive();
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
-        let change = handshake::change_user(client, upstream, &command, &mut self.login);
-        match change.instrument(self.span.clone()).await? {
+        let change =
+            handshake::change_user(client, upstream, &command, &mut self.login, &self.span);
+        match change.await? {
             Change::Entered => {
                 let sees_status = self.context.allows_status(&self.login.facts);
                 self.session.reset(self.login.facts.clone());

@@ -15,8 +15,11 @@ const QUIT: &[u8] = &[1, 0, 0, 0, 1];
 impl Relay {
     /// Reads on to the client's end where it has said that it leaves: that is often there already.
     pub(super) fn read_to_end(&mut self, context: &mut Context<'_>) {
-        if self.client.input.there() == QUIT && self.client.poll_read(context).is_err() {
-            // What it has said is still to go out.
+        if self.client.input.there() != QUIT {
+            return;
+        }
+        // Where it breaks, what the client has said is still to go out.
+        if self.client.stream.is_at_end(context) || self.client.poll_read(context).is_err() {
             self.client.input.end();
         }
     }
