@@ -221,7 +221,7 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 #[test]
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 22] = [
         &["run"],
         &["check"],
         &["init"],
@@ -233,6 +233,13 @@ fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
         &["worker", "list"],
         &["worker", "release"],
         &["worker", "advance"],
+        &["user"],
+        &["user", "add"],
+        &["user", "set-password"],
+        &["user", "grant"],
+        &["user", "revoke"],
+        &["user", "remove"],
+        &["user", "list"],
         &["explain"],
         &["release"],
         &["decode"],

@@ -120,8 +120,8 @@ pub(super) struct RawLimits {
     pub(super) switch_wait_ms_max: u64,
     /// A program of which the store has heard nothing for so long holds no switch up, seconds.
     pub(super) switch_peer_wait_s: u64,
-    /// How long users of key ports stay in force as they were known last while the store does not answer, seconds; 0: without end. Then
-    /// nobody is given keys where there are users.
+    /// How long users of key ports stay in force as they were known last while the store does not answer, seconds; after that nobody is
+    /// given keys where there are users. 0: without end.
     pub(super) users_stale_s_max: u64,
 }
 

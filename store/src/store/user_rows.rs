@@ -7,8 +7,7 @@ use crate::users::{Grant, NamePattern, PasswordHash, Rights, User, UserName, Use
 
 const VERSION: &str = "SELECT version FROM keywright_user_version WHERE id = 1";
 const USERS: &str = "SELECT name, password FROM keywright_user";
-const GRANTS: &str =
-    "SELECT user_name, name_pattern, rights FROM keywright_user_grant ORDER BY name_pattern";
+const GRANTS: &str = "SELECT user_name, name_pattern, rights FROM keywright_user_grant";
 
 /// The users, and which version of them it is.
 #[derive(Debug)]
@@ -56,7 +55,9 @@ fn table(users: &[Row], grants: &[Row]) -> Result<UserTable, StoreError> {
         .iter()
         .map(|row| {
             let name: String = column(row, "name")?;
-            let grants = by_user.remove(&name).unwrap_or_default();
+            let mut grants = by_user.remove(&name).unwrap_or_default();
+            // Engines order texts each in their way.
+            grants.sort_by(|one, other| one.pattern.as_str().cmp(other.pattern.as_str()));
             let name = UserName::parse(&name).map_err(|_| wrong("name", &name))?;
             Ok(User {
                 name,

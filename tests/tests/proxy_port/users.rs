@@ -19,10 +19,11 @@ const IN_FORCE_MS_MAX: u64 = 1_000;
 const GRACE_MS: u64 = 5_000;
 
 /// Who may do what by the table below: a user, a right, a name.
-const MAY: [(&str, &str, &str); 8] = [
+const MAY: [(&str, &str, &str); 9] = [
     ("app", "use", "orders"),
     ("app", "use", "tokens"),
     ("everything", "use", "orders"),
+    ("everything", "use", "flakes"),
     ("everything", "use", "tokens"),
     ("everything", "use", "none"),
     ("keeper", "manage", "orders"),
