@@ -140,7 +140,7 @@ impl Step {
         Self::There(Some(Box::new(reply)))
     }
 
-    async fn to_end(self) -> Reply {
+    async fn into_reply(self) -> Reply {
         match self {
             Self::There(Some(reply)) => *reply,
             Self::There(None) => Reply::failure(Format::Json, &draining()),
@@ -166,7 +166,7 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
             let context = Arc::clone(context);
             Step::Coming(Box::pin(async move {
                 let who = coming.await.map(Who::User);
-                begin_as(who, keys, &context, head, body).to_end().await
+                begin_as(who, keys, &context, head, body).into_reply().await
             }))
         }
     }
@@ -214,7 +214,7 @@ fn begin_as(
     let context = Arc::clone(context);
     Step::Coming(Box::pin(async move {
         match whole(body, &context.limits).await {
-            Ok(body) => carry_out(&context, &asked, &body).to_end().await,
+            Ok(body) => carry_out(&context, &asked, &body).into_reply().await,
             // What is behind it cannot be told.
             Err(failure) => Reply::failure(asked.format, &failure).last(),
         }
@@ -283,7 +283,7 @@ fn of_tinyid(
             Step::Coming(Box::pin(async move {
                 let who = coming.await.map(Who::User);
                 of_tinyid_as(&context, &keys, who, called, &parameters)
-                    .to_end()
+                    .into_reply()
                     .await
             }))
         }
