@@ -244,7 +244,13 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::PathUnknown
         | Cause::MethodRefused
         | Cause::RequestTimeout
-        | Cause::BrowserRefused => bail!("{} is the proxy's", cause.name()),
+        | Cause::BrowserRefused
+        | Cause::RightsMissing
+        | Cause::UsersUnknown
+        | Cause::LoginsFull
+        | Cause::UserExists
+        | Cause::UserUnknown
+        | Cause::UserInvalid => bail!("{} is the proxy's", cause.name()),
     })
 }
 

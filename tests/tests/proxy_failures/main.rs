@@ -125,7 +125,13 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::PathUnknown
         | Cause::MethodRefused
         | Cause::RequestTimeout
-        | Cause::BrowserRefused => bail!("only a client of a key port can meet it"),
+        | Cause::BrowserRefused
+        | Cause::RightsMissing
+        | Cause::UsersUnknown
+        | Cause::LoginsFull
+        | Cause::UserExists
+        | Cause::UserUnknown
+        | Cause::UserInvalid => bail!("only a client of a key port can meet it"),
     }
 }
 
