@@ -7,7 +7,7 @@ use keywright_rewrite::{
 
 use crate::connection::Connection;
 use crate::prepared::statements::Keyless;
-use crate::rules::{KeyColumnState, Rule};
+use crate::rules::{KeyColumnState, OnExplicit, Rule};
 use crate::server::question::{KeyThere, Question};
 
 const UPDATED: &str = "with ON DUPLICATE KEY UPDATE of the rows of a SELECT";
@@ -112,14 +112,10 @@ impl Connection {
             return Err((Some(index), what));
         }
         let table = &insert.head().table;
-        // In strict mode the server refuses a key that is too large, and stores no other number.
-        let clips = self.context.modes.strict != Some(true) || insert.ignore();
-        let is_narrow = match self.key_there(table, index, rule) {
+        let there = match self.key_there(table, index, rule) {
             Err(question) => return Ok(Planned::Ask(question)),
             Ok(KeyThere::No) => return Ok(self.keyless(table, index, false)),
-            Ok(KeyThere::Narrow) => clips,
-            Ok(KeyThere::Text) => true,
-            Ok(KeyThere::Yes | KeyThere::Untold) => false,
+            Ok(there) => there,
         };
         let (schema, name) = self.named(table);
         let is_ahead = self.rules.is_ahead(index, schema, name);
@@ -129,6 +125,9 @@ impl Connection {
                 Some(_) if self.table_report.missing => return Ok(Planned::Pass),
                 Some(_) => {}
             }
+        }
+        if there == KeyThere::Text {
+            return self.plan_of_text((index, rule), insert, text);
         }
         let key = self.key_column(rule, table);
         let modes = &self.context.modes;
@@ -151,45 +150,43 @@ impl Connection {
                 .plan(text, modes, &key)
                 .map(|plan| Planned::Plan(index, plan)),
         };
+        // In strict mode the server refuses a key that is too large, and stores no other number.
+        let clips = modes.strict != Some(true) || insert.ignore();
         match planned {
             Ok(planned) if is_ahead && planned.wants_keys() => {
                 Err((Some(index), Unsupported::TableAhead))
             }
-            Ok(planned) if is_narrow && planned.wants_keys() => {
+            Ok(planned) if there == KeyThere::Narrow && clips && planned.wants_keys() => {
                 Err((Some(index), Unsupported::KeyNarrow))
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),
         }
     }
 
-    /// What a statement that is sent as text comes to, once it has been planned. Where the column of a rule for numbers holds text, any
-    /// text is a key: such a table matches a pattern by chance. One that is prepared could meet another column at its execution.
-    pub(crate) fn plan_sent(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
-        let planned = self.plan(text);
-        let may_differ = match &planned {
-            Ok(planned) => planned.wants_keys(),
-            Err(_) => true,
-        };
-        match self.table_report.key {
-            Some(KeyThere::Text) if may_differ => self.plan_texts(text).map_or(planned, Ok),
-            _ => planned,
-        }
-    }
-
-    /// A statement all of whose keys are texts.
-    fn plan_texts(&self, text: &[u8]) -> Option<Planned> {
-        let modes = self.context.modes;
-        let head = InsertHead::read(text, &modes).ok()?;
-        let insert = Insert::read(head, text, &modes).ok()?;
+    /// Where the column of a rule for numbers holds text: such a table matches a pattern by chance. The server makes no keys in it, so
+    /// whatever is given passes; a statement that wants a number is refused.
+    fn plan_of_text(
+        &self,
+        (index, rule): (usize, &Rule),
+        insert: &Insert,
+        text: &[u8],
+    ) -> Result<Planned, NotPlanned> {
         let table = &insert.head().table;
-        let index = self.rule_now(table).ok().flatten()?;
+        let refused = Err((Some(index), Unsupported::KeyNarrow));
+        if insert.is_query() || rule.on_explicit == OnExplicit::Refuse {
+            return refused;
+        }
         let key = KeyColumn {
             form: KeyForm::Text,
-            ..self.key_column(self.rules.rules().get(index)?, table)
+            ..self.key_column(rule, table)
         };
-        let plan = insert.plan(text, &modes, &key).ok()?;
-        let planned = Planned::Plan(index, plan);
-        (!insert.is_query() && !planned.wants_keys()).then_some(planned)
+        match insert.plan(text, &self.context.modes, &key) {
+            Ok(plan) if plan.keys() > 0 => refused,
+            Ok(_) | Err(Unread::Unsupported(Unsupported::Key(_))) => {
+                Ok(self.keyless(table, index, false))
+            }
+            Err(unread) => not_planned(Some(index), unread),
+        }
     }
 
     /// The column that gets keys, as far as it is known.

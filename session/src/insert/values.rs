@@ -96,7 +96,7 @@ impl Connection {
 
     /// What becomes of an INSERT for which the client sent a text: the INSERT itself, or an EXECUTE of it.
     pub(crate) fn decide(&mut self, query: Query<'_>, insert: &[u8]) -> Decided {
-        let (index, plan) = match self.plan_sent(insert) {
+        let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
             Ok(Planned::Pass | Planned::Keyless(..)) => return Decided::Pass,

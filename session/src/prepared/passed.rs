@@ -132,8 +132,8 @@ impl Connection {
             {
                 Unsupported::Hidden
             }
-            KeyThere::Untold => return None,
-            KeyThere::Yes | KeyThere::Narrow | KeyThere::Text => Unsupported::KeyLater,
+            KeyThere::Text | KeyThere::Untold => return None,
+            KeyThere::Yes | KeyThere::Narrow => Unsupported::KeyLater,
         };
         self.refuse_unread(header, index, what)
     }

@@ -25,8 +25,13 @@ fn said(sql_mode: &str, text: &str) -> (String, String) {
 }
 
 fn said_of(of_type: u8, sql_mode: &str, text: &str) -> (String, String) {
+    const COM_QUERY: u8 = 3;
+    said_to(&[&[COM_QUERY], text.as_bytes()].concat(), of_type, sql_mode)
+}
+
+fn said_to(command: &[u8], of_type: u8, sql_mode: &str) -> (String, String) {
     let mut r = rig_of_table(KeyColumnState::TooNarrow);
-    assert!(has(&r.query(text), "@@session.sql_mode"));
+    assert!(has(&r.say(command), "@@session.sql_mode"));
     let asked = r.answer(&probe_in(sql_mode, "1"));
     assert!(has(&asked, "SELECT `id` FROM `t`"), "{asked:?}");
     let sent = String::from_utf8_lossy(&r.answer(&column_of(of_type))).into_owned();
@@ -68,6 +73,7 @@ fn texts_pass_as_keys_of_a_column_of_text() {
         "INSERT INTO t (id, a) VALUES ('', 1), ('0', 2), ('1e5f', 3)",
         "INSERT IGNORE INTO t (id, a) VALUES ('0 ', 1)",
         "REPLACE INTO t SET id = '0', a = 1",
+        "INSERT INTO t (id, a) VALUES (UUID(), 1), (CONCAT('a', @b), 2)",
     ] {
         for sql_mode in ["", "STRICT_TRANS_TABLES"] {
             let (sent, output) = said_of(VAR_STRING, sql_mode, text);
@@ -88,5 +94,26 @@ fn a_column_of_text_gets_no_number_as_key() {
             assert!(!sent.contains("INSERT"), "{text}: {sent}");
             assert!(output.contains("room"), "{text}: {output}");
         }
+    }
+}
+
+#[test]
+fn what_is_prepared_for_a_column_of_text_stays_as_it_is() {
+    const COM_STMT_PREPARE: u8 = 0x16;
+    let said = |sql_mode, text: &str| {
+        let command = [&[COM_STMT_PREPARE], text.as_bytes()].concat();
+        said_to(&command, VAR_STRING, sql_mode)
+    };
+    for sql_mode in ["", "STRICT_TRANS_TABLES"] {
+        for text in [
+            "INSERT INTO t (id, a) VALUES (?, ?)",
+            "INSERT INTO t (id, a) VALUES ('0', ?), (UPPER(?), 2)",
+        ] {
+            let (sent, output) = said(sql_mode, text);
+            assert!(sent.contains(text), "{sql_mode}, {text}: {sent} {output}");
+        }
+        let (sent, output) = said(sql_mode, "INSERT INTO t (a) VALUES (?)");
+        assert!(!sent.contains("INSERT"), "{sql_mode}: {sent}");
+        assert!(output.contains("room"), "{sql_mode}: {output}");
     }
 }
