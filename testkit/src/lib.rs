@@ -30,7 +30,7 @@ mod wire;
 pub use draws::id_log::{Draw, IdFault, IdLog, IdSummary, draw};
 pub use draws::load::Load;
 pub use machine::account::Account;
-pub use machine::apt::{DebianArchive, unpack_packages};
+pub use machine::apt::{DebianArchive, unpack_packages, unpack_source};
 pub use machine::cargo::{cargo, workspace_root};
 pub use machine::ports::free_port;
 pub use machine::running::Program;

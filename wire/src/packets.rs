@@ -158,6 +158,11 @@ impl ColumnType {
         }
     }
 
+    /// Whether it holds text or bytes.
+    pub fn is_text(self) -> bool {
+        matches!(self.code, TYPE_VARCHAR | TYPE_TINY_BLOB..=TYPE_STRING)
+    }
+
     /// Bits of the largest integer it holds; 0 if it is for other things.
     pub fn integer_bits(self) -> u32 {
         let bits = match self.code {

@@ -3,6 +3,7 @@
 mod again;
 mod applications;
 mod leg;
+mod node;
 mod outcome;
 mod python;
 mod rust;
@@ -25,7 +26,7 @@ use suite::Suite;
 ///
 /// What differs in a suite is run again on both legs, several times: only what differs again is an error.
 ///
-/// Suites and applications come from the package registries (PyPI, crates.io, Debian) and are kept below `target/conformance`; nothing of them is
+/// Suites and applications come from the package registries (PyPI, crates.io, npm, Debian) and are kept below `target/conformance`; nothing of them is
 /// part of Keywright. The npm package of node-mysql2 has no tests, so it cannot be run here.
 #[derive(Args)]
 pub(crate) struct Conformance {
@@ -51,7 +52,6 @@ impl Conformance {
     pub(crate) fn run(self) -> Result<()> {
         let mut needs = needs::to_serve_mysql();
         needs.extend(needs::to_build_program());
-        needs.extend(needs::to_fetch());
         needs.extend(needs::to_run_applications());
         needs::install(&needs)?;
         let cache = workspace_root().join("target/conformance");

@@ -137,11 +137,14 @@ pub(crate) fn to_fetch() -> Vec<Need> {
     )]
 }
 
-/// What running applications beside the suites of drivers needs.
+/// What other people's suites and applications need.
 pub(crate) fn to_run_applications() -> Vec<Need> {
     let loads = |module: &str| output(Command::new("perl").args([module, "-e", "1"])).is_ok();
     let has_mysqli = "exit(extension_loaded('mysqli') ? 0 : 1);";
-    vec![
+    let mut needs = to_keep_python();
+    needs.extend(to_run_node());
+    needs.extend([
+        Need::new("xz-utils", "unpacks Peewee's source package", on_path("xz")),
         Need::new("php-cli", "runs WordPress", on_path("php")),
         Need::new(
             "php-mysql",
@@ -158,7 +161,8 @@ pub(crate) fn to_run_applications() -> Vec<Need> {
             "percona-toolkit asks with it",
             loads("-MTerm::ReadKey"),
         ),
-    ]
+    ]);
+    needs
 }
 
 /// What checking the documentation's links needs.
@@ -170,14 +174,12 @@ pub(crate) fn to_check_links() -> Vec<Need> {
 
 /// What running the recipes of the documentation needs.
 pub(crate) fn to_run_recipes() -> Vec<Need> {
-    let python = |code: &str| output(Command::new("python3").args(["-c", code])).is_ok();
-    let venv = python("import ensurepip");
-    let headers = python(
+    let headers = has_python(
         "import os, sysconfig; os.stat(os.path.join(sysconfig.get_path('include'), 'Python.h'))",
     );
-    vec![
-        pip("fetches the libraries of the recipes from the Python package index"),
-        Need::new("python3-venv", "keeps them apart from the system's", venv),
+    let mut needs = to_keep_python();
+    needs.extend(to_run_node());
+    needs.extend([
         Need::new(
             "libmariadb-dev",
             "mysqlclient is compiled with it",
@@ -189,8 +191,6 @@ pub(crate) fn to_run_recipes() -> Vec<Need> {
             on_path("pkg-config"),
         ),
         Need::new("python3-dev", "the same", headers),
-        Need::new("npm", "fetches those of the npm registry", on_path("npm")),
-        Need::new("nodejs", "runs them", on_path("node")),
         Need::new(
             "ruby-activerecord",
             "the recipe for Rails",
@@ -203,7 +203,36 @@ pub(crate) fn to_run_recipes() -> Vec<Need> {
             "the recipe for it; Debian also sets up a service, which is not used",
             Path::new("/usr/sbin/pgbouncer").exists(),
         ),
+    ]);
+    needs
+}
+
+/// What libraries of the Python package index need, kept apart from the system's.
+fn to_keep_python() -> Vec<Need> {
+    vec![
+        pip("fetches libraries from the Python package index"),
+        Need::new(
+            "python3-venv",
+            "keeps them apart from the system's",
+            has_python("import ensurepip"),
+        ),
     ]
+}
+
+/// What libraries of the npm registry need.
+fn to_run_node() -> Vec<Need> {
+    vec![
+        Need::new(
+            "npm",
+            "fetches libraries of the npm registry",
+            on_path("npm"),
+        ),
+        Need::new("nodejs", "runs them", on_path("node")),
+    ]
+}
+
+fn has_python(code: &str) -> bool {
+    output(Command::new("python3").args(["-c", code])).is_ok()
 }
 
 /// Whether Debian's Ruby has it.

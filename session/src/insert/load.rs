@@ -30,7 +30,7 @@ impl Connection {
         match self.key_there(table, index, &rule) {
             Err(question) => return self.ask(&question).into(),
             Ok(KeyThere::No) => return self.pass_query(query, After::Nothing),
-            Ok(KeyThere::Narrow) => {
+            Ok(KeyThere::Narrow | KeyThere::Text) => {
                 return self.unsupported(query, Some(index), Unsupported::KeyNarrow);
             }
             Ok(KeyThere::Yes | KeyThere::Untold) => {}

@@ -72,7 +72,9 @@ impl Connection {
             // Unlike an INSERT, which brings its key in case that the table comes before it.
             Ok(_) if self.table_report.missing => return KeysFrom::Server,
             Ok(KeyThere::Yes | KeyThere::Untold) if !is_seen => return KeysFrom::Server,
-            Ok(KeyThere::Narrow) => return KeysFrom::Unsupported(index, Unsupported::KeyNarrow),
+            Ok(KeyThere::Narrow | KeyThere::Text) => {
+                return KeysFrom::Unsupported(index, Unsupported::KeyNarrow);
+            }
             Ok(KeyThere::Yes | KeyThere::Untold) => {}
         }
         if self.rules.is_ahead(index, schema, name) {

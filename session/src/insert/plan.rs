@@ -1,13 +1,13 @@
 //! Reads an INSERT on a table with a rule, as far as it can be.
 
 use keywright_rewrite::{
-    Flavour, Insert, InsertHead, KeyColumn, Plan, QueryPlan, SecondReading, TableName, Unread,
-    Unsupported,
+    Flavour, Insert, InsertHead, KeyColumn, KeyForm, Plan, QueryPlan, SecondReading, TableName,
+    Unread, Unsupported,
 };
 
 use crate::connection::Connection;
 use crate::prepared::statements::Keyless;
-use crate::rules::{KeyColumnState, Rule};
+use crate::rules::{KeyColumnState, OnExplicit, Rule};
 use crate::server::question::{KeyThere, Question};
 
 const UPDATED: &str = "with ON DUPLICATE KEY UPDATE of the rows of a SELECT";
@@ -112,10 +112,10 @@ impl Connection {
             return Err((Some(index), what));
         }
         let table = &insert.head().table;
-        let is_narrow = match self.key_there(table, index, rule) {
+        let there = match self.key_there(table, index, rule) {
             Err(question) => return Ok(Planned::Ask(question)),
             Ok(KeyThere::No) => return Ok(self.keyless(table, index, false)),
-            Ok(there) => there == KeyThere::Narrow,
+            Ok(there) => there,
         };
         let (schema, name) = self.named(table);
         let is_ahead = self.rules.is_ahead(index, schema, name);
@@ -125,6 +125,9 @@ impl Connection {
                 Some(_) if self.table_report.missing => return Ok(Planned::Pass),
                 Some(_) => {}
             }
+        }
+        if there == KeyThere::Text {
+            return self.plan_of_text((index, rule), insert, text);
         }
         let key = self.key_column(rule, table);
         let modes = &self.context.modes;
@@ -153,10 +156,36 @@ impl Connection {
             Ok(planned) if is_ahead && planned.wants_keys() => {
                 Err((Some(index), Unsupported::TableAhead))
             }
-            Ok(planned) if is_narrow && clips && planned.wants_keys() => {
+            Ok(planned) if there == KeyThere::Narrow && clips && planned.wants_keys() => {
                 Err((Some(index), Unsupported::KeyNarrow))
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),
+        }
+    }
+
+    /// Where the column of a rule for numbers holds text: such a table matches a pattern by chance. The server makes no keys in it, so
+    /// whatever is given passes; a statement that wants a number is refused.
+    fn plan_of_text(
+        &self,
+        (index, rule): (usize, &Rule),
+        insert: &Insert,
+        text: &[u8],
+    ) -> Result<Planned, NotPlanned> {
+        let table = &insert.head().table;
+        let refused = Err((Some(index), Unsupported::KeyNarrow));
+        if insert.is_query() || rule.on_explicit == OnExplicit::Refuse {
+            return refused;
+        }
+        let key = KeyColumn {
+            form: KeyForm::Text,
+            ..self.key_column(rule, table)
+        };
+        match insert.plan(text, &self.context.modes, &key) {
+            Ok(plan) if plan.keys() > 0 => refused,
+            Ok(_) | Err(Unread::Unsupported(Unsupported::Key(_))) => {
+                Ok(self.keyless(table, index, false))
+            }
+            Err(unread) => not_planned(Some(index), unread),
         }
     }
 

@@ -129,10 +129,12 @@ impl Connection {
         };
         let what = match there {
             KeyThere::No => return None,
-            KeyThere::Yes | KeyThere::Narrow | KeyThere::Untold if keyless.is_hidden => {
+            KeyThere::Yes | KeyThere::Narrow | KeyThere::Text | KeyThere::Untold
+                if keyless.is_hidden =>
+            {
                 Unsupported::Hidden
             }
-            KeyThere::Untold => return None,
+            KeyThere::Text | KeyThere::Untold => return None,
             KeyThere::Yes | KeyThere::Narrow => Unsupported::KeyLater,
         };
         self.refuse_unread(header, index, what)

@@ -3,7 +3,7 @@
 use keywright_rewrite::{KeyForm, ResultColumn, TableName, quote_name};
 use keywright_wire::capability::EXTENDED_METADATA;
 use keywright_wire::packets::{
-    ColumnType, column_names, error_of, only_column, prepared_id, result_columns, write_close,
+    column_names, error_of, only_column, prepared_id, result_columns, write_close,
 };
 
 use crate::connection::Connection;
@@ -133,8 +133,7 @@ impl Connection {
         let error = error_of(answer);
         self.table_report.missing = error.is_some_and(says_no_table);
         let there = match error {
-            None if self.is_narrow(index, answer) => KeyThere::Narrow,
-            None => KeyThere::Yes,
+            None => self.room(index, answer),
             Some(NO_COLUMN) => KeyThere::No,
             // The table may be created a moment later, and then the statement must have a key.
             Some(NO_SELECT | NO_SELECT_OF_COLUMN | NO_TABLE | NO_SCHEMA | NO_DATABASE) => {
@@ -168,17 +167,25 @@ impl Connection {
         all.wrapping_add(self.context.doubts)
     }
 
-    /// Whether the column that an answer describes is too small for the keys of a rule, as far as that can be told: the room for
-    /// text depends on the character set of the connection.
-    fn is_narrow(&self, index: usize, answer: &[u8]) -> bool {
-        let Some(rule) = self.rules.rules().get(index) else {
-            return false;
-        };
+    /// Whether the column that an answer describes has room for the keys of a rule, as far as that can be told: the room for text
+    /// depends on the character set of the connection.
+    fn room(&self, index: usize, answer: &[u8]) -> KeyThere {
         let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
-        let bits = only_column(answer, is_extended).map(ColumnType::integer_bits);
-        match rule.form {
-            KeyForm::Integer => bits.is_some_and(|bits| bits < rule.bits_max),
-            KeyForm::Text | KeyForm::Bytes => bits.is_some_and(|bits| bits > 0),
+        let (Some(rule), Some(column)) = (
+            self.rules.rules().get(index),
+            only_column(answer, is_extended),
+        ) else {
+            return KeyThere::Yes;
+        };
+        let bits = column.integer_bits();
+        let is_narrow = match rule.form {
+            KeyForm::Integer if column.is_text() => return KeyThere::Text,
+            KeyForm::Integer => bits < rule.bits_max,
+            KeyForm::Text | KeyForm::Bytes => bits > 0,
+        };
+        match is_narrow {
+            true => KeyThere::Narrow,
+            false => KeyThere::Yes,
         }
     }
 

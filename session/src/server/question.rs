@@ -37,6 +37,8 @@ pub(crate) enum KeyThere {
     Yes,
     /// It has, and the rule's keys have no room in it.
     Narrow,
+    /// The same, as it holds text and the keys are numbers.
+    Text,
     /// It has not.
     No,
     /// The server does not say: there is no such table, or the account may only insert.

@@ -143,6 +143,20 @@ pub fn unpack_packages(names: &[&str], into: &Path) -> Result<()> {
     apt.unpack(into)
 }
 
+/// Downloads the source package of that name and version, and unpacks what its authors published.
+///
+/// # Errors
+/// It cannot be had.
+pub fn unpack_source(name: &str, version: &str, into: &Path) -> Result<()> {
+    let apt = Apt::new(None, true, "")?;
+    let wanted = format!("{name}={version}");
+    apt.run(&["source", "--download-only", &wanted])?;
+    let mut command = Command::new("tar");
+    command.args(["--extract", "--strip-components=1", "--directory"]);
+    command.arg(into).arg("--file");
+    run(command.arg(apt.downloaded(".orig.tar.xz")?))
+}
+
 /// Where this machine gets Debian from.
 #[derive(Debug)]
 pub struct DebianArchive {

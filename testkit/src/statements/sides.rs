@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::changes::procedure;
 use super::copies::sources;
 use super::grammar::{Ask, Case};
-use super::tables::TABLES;
+use super::tables::{TABLES, Table};
 use crate::corpus::transcript::{Ranks, show_fault, show_replies, show_row, show_statement};
 use crate::corpus::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
 use crate::{
@@ -56,6 +56,8 @@ pub(super) enum Comparison {
 pub(super) struct Difference {
     pub(super) native: StatementResult,
     pub(super) proxied: StatementResult,
+    /// Whether the statement before was for a table of another engine.
+    pub(super) is_behind_other_engine: bool,
 }
 
 impl fmt::Display for Difference {
@@ -192,6 +194,7 @@ impl Rig {
             native: open(self.server.port(), SCHEMAS[0], 0)?,
             proxied: open(self.proxy.port(), SCHEMAS[1], 1)?,
             turn: 0,
+            before: None,
         })
     }
 }
@@ -201,6 +204,8 @@ pub(super) struct Sessions {
     native: Session,
     proxied: Session,
     turn: usize,
+    /// The table of the statement before.
+    before: Option<&'static Table>,
 }
 
 impl Sessions {
@@ -211,6 +216,9 @@ impl Sessions {
         let native = native.with_context(|| format!("natively\n{case}"))?;
         let proxied = self.proxied.run(case, question);
         let proxied = proxied.with_context(|| format!("through the proxy\n{case}"))?;
+        let before = self.before.replace(case.table);
+        let is_behind_other_engine =
+            before.is_some_and(|before| before.is_myisam() != case.table.is_myisam());
         let accepted = native.errno.is_none();
         let untouched = proxied.table.is_empty();
         let verdict = if proxied.errno == Some(NOT_SUPPORTED)
@@ -222,7 +230,11 @@ impl Sessions {
         } else if native == proxied {
             Comparison::Same
         } else {
-            Comparison::Differs(Difference { native, proxied })
+            Comparison::Differs(Difference {
+                native,
+                proxied,
+                is_behind_other_engine,
+            })
         };
         Ok(Outcome { accepted, verdict })
     }

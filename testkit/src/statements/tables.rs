@@ -31,6 +31,13 @@ pub(super) struct Table {
     pub(super) moves: [&'static str; 2],
 }
 
+impl Table {
+    /// Whether it is of the engine without transactions.
+    pub(super) fn is_myisam(&self) -> bool {
+        self.definition.ends_with("MyISAM")
+    }
+}
+
 /// Key first, in the middle, last; of every type that matters; in the engine without transactions.
 pub(super) const TABLES: [Table; 4] = [
     Table {

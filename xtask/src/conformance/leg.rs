@@ -18,13 +18,17 @@ pub(super) enum Leg {
 
 impl Leg {
     /// The ways through the proxy that are compared with the direct one. Suites of drivers expect the first key of each of their tables
-    /// to be 1, so nothing can be rewritten under them; applications take any.
+    /// to be 1, so nothing can be rewritten under them; Peewee's and applications take any.
     pub(super) fn of(suite: Suite) -> &'static [Leg] {
         match suite {
             Suite::Pymysql | Suite::Sqlalchemy | Suite::MysqlAsync => {
                 &[Leg::Passthrough, Leg::Watching]
             }
-            Suite::Wordpress | Suite::PerconaToolkit => &[Leg::Rewriting],
+            Suite::Peewee
+            | Suite::Sequelize
+            | Suite::Typeorm
+            | Suite::Wordpress
+            | Suite::PerconaToolkit => &[Leg::Rewriting],
         }
     }
 
@@ -52,9 +56,10 @@ impl Leg {
             }
             Leg::Rewriting => {
                 let mut config = config;
+                // Most of the tables have keys of INT.
                 for (table, column) in suite.rules() {
                     config.rules.push(format!(
-                        "table = \"{table}\"\ncolumn = \"{column}\"\nkey = \"segment:conformance\"\nfence = true\n"
+                        "table = \"{table}\"\ncolumn = \"{column}\"\nkey = \"segment:conformance\"\nbits_max = 31\nfence = true\n"
                     ));
                 }
                 Some(config)

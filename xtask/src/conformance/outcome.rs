@@ -15,10 +15,12 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     tests: BTreeMap<String, End>,
+    /// What the scripts say they saw in a test.
+    seen: BTreeMap<String, String>,
 }
 
 impl Outcome {
-    /// Lines such as `PASSED tests/test_a.py::test_b`, as pytest prints them with `-rA`.
+    /// Lines such as `PASSED tests/test_a.py::test_b`, as pytest prints them with `-rA`; of scripts also `SEEN script::step - what`.
     pub(super) fn of_pytest(output: &str) -> Outcome {
         let read = |line: &str| {
             let (word, rest) = line.split_once(' ')?;
@@ -38,8 +40,13 @@ impl Outcome {
             .filter(|line| line.starts_with("SKIPPED "))
             .map(|line| line.split_once("' : ").map_or(line, |(name, _)| name))
             .map(|name| (name.to_owned(), End::Skipped));
+        let seen = |line: &str| {
+            let (name, what) = line.strip_prefix("SEEN ")?.split_once(" - ")?;
+            Some((name.to_owned(), what.to_owned()))
+        };
         Outcome {
             tests: output.lines().filter_map(read).chain(skipped).collect(),
+            seen: output.lines().filter_map(seen).collect(),
         }
     }
 
@@ -57,6 +64,7 @@ impl Outcome {
         };
         Outcome {
             tests: output.lines().filter_map(read).collect(),
+            seen: BTreeMap::new(),
         }
     }
 
@@ -82,7 +90,7 @@ impl Outcome {
         self.tests.get(name).copied()
     }
 
-    /// Each test that ended otherwise in the other run, or that only one of them has.
+    /// Each test that ended otherwise in the other run or saw something else, or that only one of them has.
     pub(super) fn differences(&self, other: &Outcome) -> Vec<Difference> {
         let mut names: Vec<&String> = self.tests.keys().chain(other.tests.keys()).collect();
         names.sort();
@@ -93,18 +101,36 @@ impl Outcome {
                 name: name.clone(),
                 ours: self.end(name),
                 theirs: other.end(name),
+                parting: parting(self.seen.get(name), other.seen.get(name)),
             })
-            .filter(|difference| difference.ours != difference.theirs)
+            .filter(|difference| {
+                difference.ours != difference.theirs || difference.parting.is_some()
+            })
             .collect()
     }
 }
 
-/// A test that ended otherwise in another run.
+/// Characters that are shown of what two runs saw, from shortly before they part.
+const PARTING_LEN: usize = 160;
+
+/// Both texts where they part, if they do.
+fn parting(ours: Option<&String>, theirs: Option<&String>) -> Option<[String; 2]> {
+    let [ours, theirs] =
+        [ours, theirs].map(|text| text.map_or_else(Vec::new, |text| text.chars().collect()));
+    let same = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(PARTING_LEN / 2);
+    let shown = |text: &[char]| text.iter().skip(from).take(PARTING_LEN).collect();
+    (ours != theirs).then(|| [shown(&ours), shown(&theirs)])
+}
+
+/// A test that ended otherwise in another run, or saw something else.
 #[derive(Debug)]
 pub(super) struct Difference {
     pub(super) name: String,
     pub(super) ours: Option<End>,
     pub(super) theirs: Option<End>,
+    /// What either saw, from where it is another.
+    parting: Option<[String; 2]>,
 }
 
 impl Difference {
@@ -118,6 +144,10 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |end: Option<End>| end.map_or("absent".to_owned(), |end| format!("{end:?}"));
         let (ours, theirs) = (show(self.ours), show(self.theirs));
-        write!(f, "{}: {ours} → {theirs}", self.name)
+        write!(f, "{}: {ours} → {theirs}", self.name)?;
+        if let Some([ours, theirs]) = &self.parting {
+            write!(f, "\n        direct  …{ours}…\n        through …{theirs}…")?;
+        }
+        Ok(())
     }
 }
