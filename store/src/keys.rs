@@ -1,6 +1,7 @@
 //! All sources of one store, and the thread that talks to it.
 
 mod assignments;
+mod followed_users;
 mod manage;
 mod users;
 
@@ -34,9 +35,9 @@ use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
 
 pub(crate) use assignments::not_assigned;
+pub use followed_users::FollowedUsers;
+use followed_users::Following;
 pub use manage::{Finding, Severity};
-pub use users::FollowedUsers;
-use users::Following;
 
 /// What becomes of a transaction whose thread has ended.
 fn broken_off<T>(error: JoinError) -> Result<T, Failure> {

@@ -9,30 +9,10 @@ use keywright_store::Failure;
 use crate::port::access::count_refusal;
 use crate::port::keys::PortKeys;
 use crate::port::redis::client::Client;
-use crate::port::redis::login::{self, Greeting};
-use crate::port::redis::manage::{self, Doing};
-use crate::port::redis::session::PortContext;
+use crate::port::redis::context::PortContext;
+use crate::port::redis::outcome::{Greeting, Outcome};
 use crate::port::redis::told::{AskedKeys, Form};
-use crate::port::redis::{answer, refused};
-use crate::users::login::ComingUser;
-
-/// What becomes of a request.
-pub(super) enum Outcome {
-    /// It was answered.
-    Answered,
-    /// It needs keys.
-    Keys(AskedKeys),
-    /// A password is being looked at; what is answered if it is right.
-    Login(ComingUser, Greeting),
-    /// Something is being done in the store.
-    Doing(Doing),
-    /// The client goes.
-    Quit,
-    /// It speaks another protocol.
-    Stray,
-    /// It said too many wrong passwords.
-    Guesses,
-}
+use crate::port::redis::{answer, login, manage, refused};
 
 /// Carries a request out. `unknown`: why nobody knows who the client is now, if that is so.
 pub(super) fn carry_out(
@@ -64,7 +44,7 @@ pub(super) fn carry_out(
         }
     };
     if let Some(failure) = unknown.filter(|_| !is_for_strangers(&command)) {
-        refuse(&context.keys, "", failure, &mut to);
+        refused::refuse(&context.keys, "", failure, &mut to);
         return Outcome::Answered;
     }
     let keys = &context.keys;
@@ -136,12 +116,6 @@ fn keywright(
     Outcome::Answered
 }
 
-/// Tells why there is no key, and counts it.
-pub(super) fn refuse(keys: &PortKeys, name: &str, failure: &Failure, to: &mut Writer<'_>) {
-    keys.figures.refused(name, failure.cause());
-    refused::write_failure(to, failure);
-}
-
 fn denied(keys: &PortKeys, name: &[u8], failure: &Failure, to: &mut Writer<'_>) {
     count_refusal(keys, name, failure);
     refused::write_failure(to, failure);
@@ -199,7 +173,7 @@ fn keys_of(
         },
         Err((named, failure)) => {
             let name = named.as_ref().map_or("", |named| named.name.as_str());
-            refuse(keys, name, &failure, to);
+            refused::refuse(keys, name, &failure, to);
         }
     }
     Outcome::Answered

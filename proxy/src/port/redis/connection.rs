@@ -18,7 +18,8 @@ use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
 use crate::port::keys::PortKeys;
-use crate::port::redis::session::{Halt, PortContext, Session, request_bytes_max};
+use crate::port::redis::context::PortContext;
+use crate::port::redis::session::{Halt, Session, request_bytes_max};
 use crate::status::Status;
 
 /// So much room for replies is kept while none are there, bytes.

@@ -1,57 +1,17 @@
 //! How clients of the Redis protocol say who they are.
 
 use keywright_core::Cause;
-use keywright_resp::command::{Hello, Login};
-use keywright_resp::reply::{Protocol, Writer};
+use keywright_resp::command::Login;
+use keywright_resp::reply::Writer;
 use keywright_store::Failure;
 
 use crate::port::access::Who;
 use crate::port::keys::PortKeys;
 use crate::port::password::{USER, is_same};
 use crate::port::redis::client::Client;
-use crate::port::redis::commands::Outcome;
-use crate::port::redis::{answer, refused};
+use crate::port::redis::outcome::{Greeting, Outcome};
+use crate::port::redis::refused;
 use crate::users::login;
-
-/// What is answered once a client is let in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Greeting {
-    /// `AUTH`.
-    Ok,
-    /// `HELLO`, with what it asked for.
-    Hello {
-        /// Another protocol.
-        protocol: Option<Protocol>,
-        /// A name of the connection.
-        name: Option<Vec<u8>>,
-    },
-}
-
-impl Greeting {
-    pub(super) fn of(hello: &Hello<'_>) -> Self {
-        Self::Hello {
-            protocol: hello.protocol,
-            name: hello.name.map(<[u8]>::to_vec),
-        }
-    }
-
-    /// Writes it, for a client that is let in.
-    pub(super) fn write(self, client: &mut Client, to: &mut Writer<'_>) {
-        match self {
-            Self::Ok => to.ok(),
-            Self::Hello { protocol, name } => {
-                if let Some(protocol) = protocol {
-                    client.speak(protocol);
-                    to.speak(protocol);
-                }
-                if let Some(name) = name {
-                    client.set_name(&name);
-                }
-                answer::hello(client, to);
-            }
-        }
-    }
-}
 
 /// Who a client is that has not said anything.
 pub(super) fn at_first(keys: &PortKeys) -> Who {

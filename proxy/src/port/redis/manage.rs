@@ -1,7 +1,5 @@
 //! `KEYWRIGHT USER`, `CREATE` and `ADVANCE`: what users with other rights than to take keys may do.
 
-use std::pin::Pin;
-
 use keywright_core::{Cause, Tag};
 use keywright_resp::command::{Granted, Secret, UserCommand};
 use keywright_resp::reply::Writer;
@@ -11,30 +9,9 @@ use keywright_store::{Failure, KeySpec};
 use crate::port::access::{Who, count_refusal};
 use crate::port::issue;
 use crate::port::keys::PortKeys;
-use crate::port::redis::commands::Outcome;
+use crate::port::redis::outcome::{Done, Outcome};
 use crate::port::redis::refused;
 use crate::users::{PortUsers, secret};
-
-/// What is told of something that was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Done {
-    /// That it was.
-    Ok,
-    /// A number.
-    Number(u64),
-}
-
-/// Something that is being done.
-pub(super) type Doing = Pin<Box<dyn Future<Output = Result<Done, Failure>> + Send>>;
-
-impl Done {
-    pub(super) fn write(self, to: &mut Writer<'_>) {
-        match self {
-            Self::Ok => to.ok(),
-            Self::Number(number) => to.integer(i64::try_from(number).unwrap_or(i64::MAX)),
-        }
-    }
-}
 
 /// What becomes of a command, or why it is refused.
 pub(super) fn carry_out_user(

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use keywright_core::{Cause, KeyBatch};
@@ -11,19 +10,16 @@ use keywright_resp::limits::Limits;
 use keywright_resp::reply::Writer;
 use keywright_resp::request::{Read, Reader};
 use keywright_store::Failure;
-use tokio::sync::watch;
 
 use crate::config::port::redis::RedisLimits;
-use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
 use crate::port::keys::PortKeys;
 use crate::port::redis::client::Client;
-use crate::port::redis::commands::{Outcome, carry_out, refuse};
-use crate::port::redis::login::{self, Greeting};
-use crate::port::redis::manage::Doing;
-use crate::port::redis::refused;
+use crate::port::redis::commands::carry_out;
+use crate::port::redis::context::PortContext;
+use crate::port::redis::outcome::{Doing, Greeting, Outcome};
 use crate::port::redis::told::AskedKeys;
-use crate::status::Status;
+use crate::port::redis::{login, refused};
 use crate::users::login::ComingUser;
 
 /// Arguments of one request at most.
@@ -61,31 +57,6 @@ impl fmt::Debug for Phase {
             Phase::Waiting(_) => "Waiting",
             Phase::Ending(_) => "Ending",
         })
-    }
-}
-
-/// What a session draws on.
-pub(super) struct PortContext {
-    /// What is bounded.
-    pub(super) limits: RedisLimits,
-    /// The port's place in the configuration.
-    pub(super) port: usize,
-    /// What is in force.
-    pub(super) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
-    /// What the program says of itself.
-    pub(super) status: Arc<Status>,
-    /// The names, as they were in force when that was looked at last.
-    pub(super) keys: Arc<PortKeys>,
-}
-
-impl PortContext {
-    /// Takes what is in force now.
-    fn refresh(&mut self) {
-        if self.snapshot.has_changed().unwrap_or(false)
-            && let Some(keys) = self.snapshot.borrow_and_update().port(self.port)
-        {
-            self.keys = keys;
-        }
     }
 }
 
@@ -276,7 +247,7 @@ impl Session {
                     .and_then(|()| client.who().may_use(asked.name().as_bytes()));
                 match may.and(taken) {
                     Ok(taken) => asked.tell(&taken, keys, &mut to),
-                    Err(failure) => refuse(keys, asked.name(), &failure, &mut to),
+                    Err(failure) => refused::refuse(keys, asked.name(), &failure, &mut to),
                 }
                 Phase::Serving
             }
@@ -302,7 +273,7 @@ impl Session {
             Wait::Doing(doing) => {
                 match ready!(doing.as_mut().poll(waker)) {
                     Ok(done) => done.write(&mut to),
-                    Err(failure) => refuse(keys, "", &failure, &mut to),
+                    Err(failure) => refused::refuse(keys, "", &failure, &mut to),
                 }
                 Phase::Serving
             }

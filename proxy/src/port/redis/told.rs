@@ -8,7 +8,7 @@ use keywright_store::Failure;
 
 use crate::port::issue::{self, KeyRequest};
 use crate::port::keys::{NamedKeys, PortKeys};
-use crate::port::redis::commands::refuse;
+use crate::port::redis::refused;
 
 /// Most bytes that one key of a list takes: a UUID with what the protocol adds.
 const LISTED_BYTES_MAX: usize = 48;
@@ -63,7 +63,7 @@ impl AskedKeys {
     /// Tells keys that were taken, or why they cannot be.
     pub(super) fn tell(&self, taken: &KeyBatch, keys: &PortKeys, to: &mut Writer<'_>) {
         if let Err(failure) = self.write(taken, to) {
-            refuse(keys, self.name(), &failure, to);
+            refused::refuse(keys, self.name(), &failure, to);
         }
     }
 
