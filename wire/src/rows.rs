@@ -23,6 +23,10 @@ pub struct TextResult<'a> {
 const SHOWN_BYTES: u32 = 1024;
 /// VARCHAR on the wire.
 const VAR_STRING: u8 = 0xFD;
+/// BIGINT on the wire.
+const LONGLONG: u8 = 0x08;
+/// The collation of what is no text.
+const BINARY: u16 = 63;
 
 /// Appends OK: nothing affected, no id.
 pub fn write_ok(sequence: u8, status: u16, out: &mut Vec<u8>) {
@@ -38,6 +42,21 @@ pub fn write_column(
     sequence: u8,
     out: &mut Vec<u8>,
 ) -> u8 {
+    write_definition(name, (VAR_STRING, collation), extended, sequence, out)
+}
+
+/// Appends the definition of a column of integers, for a client without extended metadata; the number after it.
+pub fn write_integer_column(name: &[u8], sequence: u8, out: &mut Vec<u8>) -> u8 {
+    write_definition(name, (LONGLONG, BINARY), false, sequence, out)
+}
+
+fn write_definition(
+    name: &[u8],
+    (kind, collation): (u8, u16),
+    extended: bool,
+    sequence: u8,
+    out: &mut Vec<u8>,
+) -> u8 {
     let mut payload = Vec::with_capacity(name.len().saturating_add(32));
     for part in [b"def".as_slice(), b"", b"", b"", name, b""] {
         write_text(part, &mut payload);
@@ -48,7 +67,7 @@ pub fn write_column(
     payload.push(12);
     payload.extend(collation.to_le_bytes());
     payload.extend(SHOWN_BYTES.to_le_bytes());
-    payload.extend([VAR_STRING, 0, 0, 0, 0, 0]);
+    payload.extend([kind, 0, 0, 0, 0, 0]);
     write_packet(&payload, sequence, out)
 }
 

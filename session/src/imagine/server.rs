@@ -1,13 +1,13 @@
 //! The imagined server: it answers questions about its state, and answers everything else with OK.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Load, RowsFrom, StateChange, kind, use_target};
+use keywright_rewrite::{KeyForm, Load, RowsFrom, StateChange, kind, use_target};
 use keywright_wire::bytes::write_packet;
 use keywright_wire::packets::packets;
 use keywright_wire::protocol::{
     AUTOCOMMIT, COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, LOCAL_INFILE,
 };
-use keywright_wire::rows::{TextResult, write_column, write_ok};
+use keywright_wire::rows::{TextResult, write_column, write_integer_column, write_ok};
 
 use crate::answer::last_insert_id::ASK_LAST_INSERT_ID;
 use crate::connection::Connection;
@@ -128,7 +128,9 @@ impl Server {
                     self.computes = true;
                     write_packet(NO_TABLE, 1, answers);
                 }
-                Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
+                Some((&COM_STMT_PREPARE, text)) => {
+                    self.tell_columns(holds_integers(of), text, answers, imagine);
+                }
                 Some((&COM_STMT_CLOSE, _)) => {}
                 // None: the end of a file.
                 Some(_) | None => write_ok(1, AUTOCOMMIT, answers),
@@ -162,7 +164,13 @@ impl Server {
     }
 
     /// The answer to a `SELECT * FROM t` or ``SELECT `id` FROM t`` that is prepared.
-    fn tell_columns(&mut self, text: &[u8], answers: &mut Vec<u8>, imagine: &mut dyn Imagine) {
+    fn tell_columns(
+        &mut self,
+        holds_integers: bool,
+        text: &[u8],
+        answers: &mut Vec<u8>,
+        imagine: &mut dyn Imagine,
+    ) {
         let mut parts = quoted_parts(text);
         let asked = (!text.starts_with(b"SELECT *") && !parts.is_empty()).then(|| parts.remove(0));
         let table = parts.pop().unwrap_or_default();
@@ -192,7 +200,10 @@ impl Server {
         payload.extend([0; 5]);
         let mut sequence = write_packet(&payload, 1, answers);
         for name in names.iter().take(usize::from(count)) {
-            sequence = write_column(name, COLLATION, false, sequence, answers);
+            sequence = match holds_integers {
+                true => write_integer_column(name, sequence, answers),
+                false => write_column(name, COLLATION, false, sequence, answers),
+            };
         }
     }
 
@@ -252,6 +263,15 @@ impl Server {
             Assigned::Unseen => self.lost_sql_mode = true,
         }
     }
+}
+
+/// Whether the column that is asked about has room for its rule's numbers: those of a table that is only imagined do.
+fn holds_integers(of: &Connection) -> bool {
+    let rule = match of.probe {
+        Some(Probe::Key(_, index)) => of.rules.rules().get(index),
+        Some(_) | None => None,
+    };
+    rule.is_some_and(|rule| rule.form == KeyForm::Integer)
 }
 
 /// Whether it is a LOAD DATA LOCAL.

@@ -405,6 +405,15 @@ fn a_crowd_that_logs_in_at_once_is_let_in() -> Result<()> {
     const CLIENTS: usize = 100;
     let port = port_with_users("")?;
     let number = port.proxy.key_port()?;
+    let mut root = client_as(number, "root")?;
+    // Else the list is no map.
+    root.say("HELLO 3")?;
+    wait_until("the crowd's user", WAIT_MAX, || {
+        let RespValue::Map(users) = root.say("KEYWRIGHT USER LIST")? else {
+            return Ok(false);
+        };
+        Ok(users.iter().any(|(name, _)| *name == bulk("everything")))
+    })?;
     let let_in: Vec<Result<RespValue>> = thread::scope(|scope| {
         let logins: Vec<_> = (0..CLIENTS)
             .map(|_| {
