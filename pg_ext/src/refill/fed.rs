@@ -212,13 +212,18 @@ fn publish(entry: &TagEntry, range: HandedOver) -> u64 {
     step
 }
 
-/// Follows how long the last range lasted, if it was a full one.
+/// Follows how long the last range lasted. Where it was smaller than the step is by now, as it is while ranges grow, it says how long one of the
+/// step would last.
 fn next_step(entry: &TagEntry, boot_ms: u64) -> u64 {
     let slot = entry.slot();
     let previous = Step::new(slot.step.load(Ordering::Relaxed).cast_signed()).unwrap_or(entry.step);
-    let lasted_ms = (slot.last_size.load(Ordering::Relaxed) >= previous.get())
-        .then(|| boot_ms.saturating_sub(slot.last_refill_boot_ms.load(Ordering::Relaxed)));
-    entry.policy.next(previous, lasted_ms).get()
+    let lasted_ms = boot_ms.saturating_sub(slot.last_refill_boot_ms.load(Ordering::Relaxed));
+    let size = slot
+        .last_size
+        .load(Ordering::Relaxed)
+        .clamp(1, previous.get());
+    let would_last_ms = lasted_ms.saturating_mul(previous.get()) / size;
+    entry.policy.next(previous, Some(would_last_ms)).get()
 }
 
 fn not_fed(entry: &TagEntry, feeding: Feeding) -> Failure {

@@ -127,3 +127,28 @@ fn what_is_not_for_here_or_was_handed_over_before_is_refused() -> Result<()> {
     assert_eq!(ids, expected);
     Ok(())
 }
+
+/// Until they last long enough each is twice the one before it, but for the second, which is asked for when nothing is known yet.
+#[test]
+fn ranges_grow_while_they_do_not_last() -> Result<()> {
+    let (database, mut client, tag) = fed()?;
+    let mut feeder = database.client()?;
+    ask(&mut client, &tag)?;
+    let mut wanted = Vec::new();
+    let mut first = 1;
+    for _ in 0..5 {
+        let demand = demand_of(&mut feeder, &tag)?;
+        let last = first + demand.wanted - 1;
+        hand_over(&mut feeder, &demand, KEY_SPACE, (first, last))?;
+        // Its first id, so that the next is asked for, and all the others.
+        let all = format!(
+            "SELECT count(next_biz_id('{tag}')) FROM generate_series(1, {})",
+            demand.wanted
+        );
+        query_i64(&mut client, &all)?;
+        wanted.push(demand.wanted);
+        first = last + 1;
+    }
+    assert_eq!(wanted, [1000, 1000, 2000, 4000, 8000]);
+    Ok(())
+}
