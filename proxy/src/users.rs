@@ -1,4 +1,4 @@
-//! Users of key ports as they are in force: who is let in, and what each may. [`secret`]: their passwords; [`login`]: how they are looked at.
+//! Users of key ports as they are in force: who is let in, and what each may. [`secret`]: their passwords; `login`: how they are looked at.
 
 pub(crate) mod login;
 pub mod secret;
