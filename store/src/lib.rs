@@ -63,7 +63,7 @@ pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
 pub use store::assigned_admin::ReleasedNumber;
 pub use store::lease_rows::WorkerRow;
-pub use store::restored::RestoredTag;
+pub use store::restored::{RestoredStore, RestoredTag};
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
 pub use store::worker_id_admin::WorkerIdsRecorded;

@@ -240,7 +240,9 @@ struct Hostile {
     port: u16,
     /// Before, clients are sent away: the proxy looks at tables when it starts.
     begun: Arc<AtomicBool>,
-    /// Connections that are over.
+    /// Connections that it has behaved to, the program's own among them: it looks at tables again and again.
+    accepted: Arc<AtomicUsize>,
+    /// Those of them that are over.
     ended: Arc<AtomicUsize>,
 }
 
@@ -249,11 +251,14 @@ impl Hostile {
     fn listen(behaviour: Behaviour) -> Result<Hostile> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        let (begins, count) = (Arc::clone(&begun), Arc::<AtomicUsize>::clone(&ended));
+        let begun = Arc::new(AtomicBool::new(false));
+        let (accepted, ended) = (Arc::<AtomicUsize>::default(), Arc::default());
+        let (begins, accepts) = (Arc::clone(&begun), Arc::clone(&accepted));
+        let count = Arc::<AtomicUsize>::clone(&ended);
         thread::spawn(move || {
             let begun = |_: &TcpStream| begins.load(Ordering::Acquire);
             for (seed, mut stream) in (0..).zip(listener.incoming().flatten().filter(begun)) {
+                accepts.fetch_add(1, Ordering::Release);
                 let count = Arc::clone(&count);
                 thread::spawn(move || {
                     let _set = stream.set_write_timeout(Some(WAIT_MAX));
@@ -263,7 +268,18 @@ impl Hostile {
                 });
             }
         });
-        Ok(Hostile { port, begun, ended })
+        Ok(Hostile {
+            port,
+            begun,
+            accepted,
+            ended,
+        })
+    }
+
+    /// How many connections there were, and how many of them are over.
+    fn counts(&self) -> (usize, usize) {
+        let ended = self.ended.load(Ordering::Acquire);
+        (self.accepted.load(Ordering::Acquire), ended)
     }
 }
 
@@ -389,7 +405,8 @@ fn upstreams_that_are_none_harm_nobody() -> Result<()> {
             try_it(*port, &login);
         }
         wait_until("the end of the hostile connections", WAIT_MAX, || {
-            Ok(u64::try_from(hostile.ended.load(Ordering::Acquire))? == clients)
+            let (accepted, ended) = hostile.counts();
+            Ok(u64::try_from(ended)? >= clients && ended == accepted)
         })?;
         place.is_unharmed("upstreams")?;
     }
@@ -414,10 +431,10 @@ fn results_that_nobody_reads_wait_at_the_server() -> Result<()> {
         place.is_unharmed("unread")?;
         thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(
-        hostile.ended.load(Ordering::Acquire),
-        0,
-        "it could send everything"
+    let (accepted, ended) = hostile.counts();
+    assert!(
+        accepted - ended >= unread.len(),
+        "it could send everything to one: {ended} of {accepted} are over"
     );
     drop(unread);
     wait_until("the end of all connections", WAIT_MAX, || {

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use keywright_core::Tag;
 use keywright_proxy::config::Config;
-use keywright_store::{Above, Keys};
+use keywright_store::Keys;
 
 use super::{File, runtime};
 
@@ -56,23 +56,21 @@ impl Restored {
         let (config, keys) = self.file.open()?;
         let runtime = runtime()?;
         let last_ids = runtime.block_on(self.handed_over(&config, &keys))?;
-        let tags = runtime.block_on(keys.restored(self.lost));
-        let tags = tags.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        for its in &tags {
+        for (tag, id) in &last_ids {
+            println!("tag \"{tag}\": PostgreSQL servers were handed ids up to {id}");
+        }
+        let restored = runtime.block_on(keys.restored(self.lost, last_ids));
+        let restored = restored.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        for its in &restored.tags {
             println!(
                 "tag \"{}\": its bound is {}, and a gap of {} ids or more is left out above it",
                 its.tag, its.next, its.gap
             );
         }
-        for (tag, id) in last_ids {
-            let above = Above::Tag { tag, id };
-            let next = runtime.block_on(keys.advance(&above));
-            let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-            if let Above::Tag { tag, id } = above {
-                println!(
-                    "tag \"{tag}\": PostgreSQL servers were handed ids up to {id}, so it goes on at {next}"
-                );
-            }
+        for (tag, id) in &restored.unknown {
+            println!(
+                "tag \"{tag}\" is not in the store: when init has made it again, keywright advance {tag} --above {id}"
+            );
         }
         if !config.store.has_own_tags() {
             println!("tags are another system's: keywright advance them above all that was given");

@@ -1,5 +1,6 @@
 //! What operators ask of a store: whether it is ready, its tables and tags, bounds that are raised.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::lease::space::Space;
 use crate::settings::StoreSettings;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
-use crate::store::restored::{Restore, RestoredTag};
+use crate::store::restored::{Restore, RestoredStore};
 use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_rows::unknown;
@@ -219,15 +220,21 @@ impl Keys {
     }
 
     /// Has all later ids lie above what may have been given since the backup from which the store was restored, by the word of somebody who knows
-    /// for how long: a gap is left out of each tag, and worker ids are leased anew. The tags; none of other systems' tables.
+    /// for how long: a gap is left out of each tag, and worker ids are leased anew. Tags of which others have ids go on above the highest,
+    /// which `last_ids` says. All of it is done, or nothing.
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn restored(&self, lost: Duration) -> Result<Vec<RestoredTag>, Failure> {
+    pub async fn restored(
+        &self,
+        lost: Duration,
+        last_ids: BTreeMap<Tag, u64>,
+    ) -> Result<RestoredStore, Failure> {
         let store = Arc::clone(&self.0.store);
         let restore = Restore {
             store: Arc::clone(&store),
             lost_ms: i64::try_from(lost.as_millis()).unwrap_or(i64::MAX / 2),
+            last_ids,
         };
         let restored = self.0.runtime.spawn(async move {
             let restored = store.run_restored(restore).await;

@@ -11,6 +11,7 @@ use super::{Link, Store, StoreError, Transaction, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::lease::space::Space;
+use crate::reserve::gap_after_loss;
 use crate::residue::Residue;
 
 /// Above what all later ids are to be.
@@ -68,8 +69,8 @@ impl AdvanceTag {
             return Ok(Err(unknown(store, tag)));
         };
         let identity = link.server.identity.clone();
-        let row = match read_row(store, &found, &identity, tag, Residue::ALL)? {
-            Ok((row, _)) => row,
+        let (row, now_ms) = match read_row(store, &found, &identity, tag, Residue::ALL)? {
+            Ok(read) => read,
             Err(
                 Denied::Other(failure)
                 | Denied::Superseded(failure)
@@ -87,7 +88,10 @@ impl AdvanceTag {
             );
             return Ok(Err(Failure::new(Cause::ArgumentOutOfRange, message)));
         }
-        let (free, next) = (row.ends.first_free(row.number), self.id.saturating_add(1));
+        // A gap that is still to be left out stays: this may be the highest id that somebody has seen, not the highest that was given.
+        let free = row.ends.first_free(row.number);
+        let free = free.saturating_add(gap_after_loss(&row, now_ms));
+        let next = self.id.saturating_add(1);
         if free >= next {
             return Ok(Ok(free));
         }
@@ -133,13 +137,13 @@ impl AdvanceLeases {
 }
 
 impl Transaction<i64> for AdvanceLeases {
-    /// Leases whose bound is there already stay whose they are.
+    /// Leases whose bound is there already stay whose they are. Who wrote a bound stays: where it was another server, its last bounds may
+    /// be missing, and the next takeover leaves a gap for them above this one.
     async fn run(&self, link: &mut Link) -> Result<i64, StoreError> {
-        let update = "UPDATE keywright_worker SET hi_ms = ?, server = ?, epoch = epoch + 1, owner = NULL \
+        let update = "UPDATE keywright_worker SET hi_ms = ?, epoch = epoch + 1, owner = NULL \
                       WHERE space = ? AND hi_ms < ?";
         link.begin().await?;
-        let server = link.server.identity.clone();
-        let values = values![self.bound_ms, server, self.space.name(), self.bound_ms];
+        let values = values![self.bound_ms, self.space.name(), self.bound_ms];
         link.change(update, values).await?;
         link.commit().await?;
         Ok(self.bound_ms)

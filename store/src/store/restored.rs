@@ -1,5 +1,6 @@
 //! A store that was brought back from a backup: whatever it says is of a while ago, and somebody says of how long.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use keywright_core::Tag;
@@ -22,16 +23,27 @@ pub struct RestoredTag {
     pub gap: u64,
 }
 
+/// What became of a store that was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredStore {
+    /// Its tags; none of other systems' tables.
+    pub tags: Vec<RestoredTag>,
+    /// Tags that others have ids of, with the highest, and that the backup does not know.
+    pub unknown: Vec<(Tag, u64)>,
+}
+
 /// Has everything count as written by another server: bounds of so long ago, with a gap above each, and no lease or rest is anybody's.
 #[derive(Debug)]
 pub(crate) struct Restore {
     pub(crate) store: Arc<Store>,
     /// How long ids may have been given of which the backup knows nothing, milliseconds.
     pub(crate) lost_ms: i64,
+    /// The highest ids that others go on with, whatever the backup knows. Bounds begin above them, and gaps above that.
+    pub(crate) last_ids: BTreeMap<Tag, u64>,
 }
 
-impl Transaction<Vec<RestoredTag>> for Restore {
-    async fn run(&self, link: &mut Link) -> Result<Vec<RestoredTag>, StoreError> {
+impl Transaction<RestoredStore> for Restore {
+    async fn run(&self, link: &mut Link) -> Result<RestoredStore, StoreError> {
         link.begin().await?;
         // No server is called so.
         let nobody = format!("restored {}", Uuid::new_v4().simple());
@@ -43,17 +55,55 @@ impl Transaction<Vec<RestoredTag>> for Restore {
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
         assigned_admin::restore(link).await?;
+        let mut unknown = Vec::new();
+        for (tag, id) in &self.last_ids {
+            if !self.raise(&nobody, tag, *id, link).await? {
+                unknown.push((tag.clone(), *id));
+            }
+        }
         let tags = match self.store.dialect {
             Dialect::Keywright => self.tags(&nobody, link).await?,
             // Their tables do not say who wrote last, and when.
             Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Vec::new(),
         };
         link.commit().await?;
-        Ok(tags)
+        Ok(RestoredStore { tags, unknown })
     }
 }
 
 impl Restore {
+    /// Has a tag's bound lie above an id. False: there is no such tag.
+    async fn raise(
+        &self,
+        nobody: &str,
+        tag: &Tag,
+        id: u64,
+        link: &mut Link,
+    ) -> Result<bool, StoreError> {
+        let store = &self.store;
+        let select = store.select_row();
+        let Some(found) = link.first(select, values![tag.as_str()]).await? else {
+            return Ok(false);
+        };
+        // Nothing is given of a row that is damaged, or at its end.
+        let Ok((row, _)) = read_row(store, &found, nobody, tag, Residue::ALL)? else {
+            return Ok(true);
+        };
+        let next = id.min(row.id_max).saturating_add(1);
+        if row.ends.first_free(row.number) >= next {
+            return Ok(true);
+        }
+        let number = row.ends.number_for(next);
+        let mut values = Vec::new();
+        if store.dialect.is_own() {
+            values.extend(values![nobody]);
+        }
+        values.extend(values![number, tag.as_str(), row.number]);
+        let update = store.dialect.advance_row(&store.segment_table, store.words);
+        link.change_one(update, values).await?;
+        Ok(true)
+    }
+
     async fn tags(&self, nobody: &str, link: &mut Link) -> Result<Vec<RestoredTag>, StoreError> {
         let store = &self.store;
         let now_ms = store.words.now_ms();

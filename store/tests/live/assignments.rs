@@ -431,7 +431,10 @@ fn after_a_restore_nothing_is_given_until_somebody_says_what_was(engine: Engine)
         );
         fleet
             .keys()?
-            .restored(std::time::Duration::from_secs(3600))
+            .restored(
+                std::time::Duration::from_secs(3600),
+                std::collections::BTreeMap::new(),
+            )
             .await?;
         let told = fleet.assign("new").await?.expect_err("513 may be given");
         assert!(

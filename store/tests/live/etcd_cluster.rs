@@ -1,5 +1,6 @@
 //! What only etcd does: members that die and are cut off, backups that are restored, programs that write at the same time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -226,8 +227,8 @@ fn a_restored_backup_gives_nothing_until_somebody_says_what_may_be_lost() -> Res
     let restored = open(&it.settings)?;
     let restored = it
         .runtime
-        .block_on(restored.restored(Duration::from_secs(60)))?;
-    assert_eq!(restored.len(), 1, "{restored:?}");
+        .block_on(restored.restored(Duration::from_secs(60), BTreeMap::new()))?;
+    assert_eq!(restored.tags.len(), 1, "{restored:?}");
     // What is running has seen another store.
     let refused = it.refusal(&it.sources[1], 4_000);
     assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
@@ -261,7 +262,7 @@ fn a_backup_restored_under_the_old_name_is_known_by_who_has_seen_more() -> Resul
     assert_eq!(again.cause(), Cause::BoundDamaged, "{again}");
     let restored = open(&it.settings)?;
     it.runtime
-        .block_on(restored.restored(Duration::from_secs(60)))?;
+        .block_on(restored.restored(Duration::from_secs(60), BTreeMap::new()))?;
     let next = open(&it.settings)?;
     let sources = [
         next.source(&segment("orders"))?,

@@ -20,6 +20,7 @@ mod others;
 mod postgres_refusals;
 mod postgres_server;
 mod privileges;
+mod restored;
 mod returned;
 mod rewound;
 mod segments;
