@@ -213,6 +213,38 @@ fn servers_are_asked_how_far_ids_came_before_a_restored_store_gives_any() -> Res
     Ok(())
 }
 
+/// A program that only feeds needs no listener: it goes on, a new one takes over from it, and it ends when it is told to.
+#[test]
+fn a_program_without_listeners_feeds() -> Result<()> {
+    let server = fed_server()?;
+    let dir = tempfile::tempdir()?;
+    let config = ProxyConfig {
+        key_ports: Vec::new(),
+        more: section(&server),
+        ..ProxyConfig::key_port(&dir.path().join("store.db"), "")
+    };
+    ProxyProcess::said(&config, &["init"])?;
+    assert_has(&ProxyProcess::said(&config, &["check"])?, &["ready to run"]);
+    let mut client = server.client("shop")?;
+    let mut program = ProxyProcess::start(config.clone())?;
+    client.query(DRAW, &[])?;
+    let tags = "tags = [\"orders\", \"others\"]";
+    let more = config.more.replace("tags = [\"orders\"]", tags);
+    let config = ProxyConfig { more, ..config };
+    ProxyProcess::said(&config, &["init"])?;
+    client.batch_execute("SELECT keywright.create_fed_tag('others')")?;
+    program.reload(config)?;
+    let unchanged = "feeds, metrics and status stay as they were";
+    wait_until("the reload", WAIT_MAX, || {
+        Ok(program.log().contains(unchanged))
+    })?;
+    let mut before = program.take_over()?;
+    client.query("SELECT next_biz_id('others')", &[])?;
+    before.wait()?;
+    program.stop()?;
+    Ok(())
+}
+
 /// What the store has left is handed over to the last id, then server and program say what is the matter.
 #[test]
 fn a_tag_that_ends_is_issued_to_its_end() -> Result<()> {

@@ -3,6 +3,7 @@
 //! ports give; and `cargo xtask bench store`: how many reservations each kind of store carries.
 
 mod calls;
+mod fed;
 mod headlines;
 mod inserts;
 mod latency;
@@ -46,7 +47,7 @@ enum What {
     Store(Store),
 }
 
-/// Compare with nextval, gen_random_uuid and others: CPU per call, ids per second, inserts, latency.
+/// Compare with nextval, gen_random_uuid and others: CPU per call, ids per second, inserts, latency; and tags that are fed.
 ///
 /// Nothing else should run on the machine meanwhile. A target that is missed is shown, and is no failure of the command.
 #[derive(Args)]
@@ -78,15 +79,18 @@ enum PgPart {
     Latency,
     /// Throughput and latency beside published figures.
     Headlines,
+    /// Tags that a program feeds: CPU per call, and how long a hand-over takes.
+    Fed,
 }
 
 impl PgPart {
-    const ALL: [PgPart; 5] = [
+    const ALL: [PgPart; 6] = [
         PgPart::Calls,
         PgPart::Together,
         PgPart::Inserts,
         PgPart::Latency,
         PgPart::Headlines,
+        PgPart::Fed,
     ];
 
     fn measure(self, server: &PgServer, sizes: Sizes) -> Result<Section> {
@@ -110,6 +114,10 @@ impl PgPart {
             PgPart::Headlines => {
                 step("beside published figures");
                 headlines::measure(server, sizes)
+            }
+            PgPart::Fed => {
+                step("tags that a program feeds");
+                fed::measure(server, sizes)
             }
         }
     }

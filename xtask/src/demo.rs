@@ -3,7 +3,6 @@
 mod fill;
 mod interrupt;
 mod key_space;
-mod program;
 mod shards;
 mod show;
 

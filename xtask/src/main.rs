@@ -11,6 +11,7 @@ mod links;
 mod needs;
 mod oracle;
 mod package;
+mod program;
 mod shell;
 mod simulate;
 mod soak;

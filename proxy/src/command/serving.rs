@@ -28,8 +28,10 @@ pub(crate) fn run(file: &File) -> Result<()> {
     // Before there are threads: variables are taken out of the environment.
     let inherited = InheritedSockets::from_env()?;
     let (config, keys) = file.open()?;
-    if config.listeners.is_empty() && config.ports.is_empty() {
-        bail!("in {}: there is no [[listener]]", file.config.display());
+    let has_listeners = !config.listeners.is_empty() || !config.ports.is_empty();
+    if !has_listeners && config.feeds.is_empty() {
+        let file = file.config.display();
+        bail!("in {file}: there is no [[listener]], and no [[feed]]");
     }
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),

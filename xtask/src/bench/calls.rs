@@ -136,7 +136,7 @@ pub(super) fn measure(server: &PgServer, sizes: Sizes) -> Result<Section> {
 }
 
 /// CPU time that a process has used, nanoseconds, as the kernel's scheduler accounts it.
-fn cpu_ns(pid: i64) -> Result<f64> {
+pub(super) fn cpu_ns(pid: i64) -> Result<f64> {
     let file = format!("/proc/{pid}/schedstat");
     let text = fs::read_to_string(&file).with_context(|| format!("reading {file}"))?;
     let first = text.split_whitespace().next().unwrap_or_default();

@@ -10,9 +10,9 @@ use keywright_testkit::redis::{RedisTools, RespClient};
 use keywright_testkit::{MariaServer, PgServer, WAIT_MAX, free_port, query_i64, wait_until};
 use mysql::prelude::Queryable;
 
-use crate::demo::program::Program;
 use crate::demo::shards::connect;
 use crate::demo::show::Show;
+use crate::program::Program;
 use crate::shell::{output, run};
 
 /// Ids of each of the three before the program is killed, and as many after.

@@ -11,8 +11,8 @@ use keywright_testkit::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
-use crate::demo::program::Program;
 use crate::demo::show::Show;
+use crate::program::Program;
 use crate::shell::run;
 
 /// Orders before their table is switched over to keys.

@@ -1,4 +1,4 @@
-//! `keywright`, as the demo builds, runs and kills it.
+//! `keywright`, as the demo and the benchmarks build, run and kill it.
 
 use std::fs;
 use std::net::TcpStream;
@@ -88,15 +88,17 @@ impl Program {
         let accepts = |port: &u16| TcpStream::connect(("127.0.0.1", *port)).is_ok();
         wait_until("keywright", WAIT_MAX, || {
             if let Some(status) = process.try_wait()? {
-                bail!(
-                    "keywright ended ({status}):\n{}",
-                    fs::read_to_string(&log_file)?
-                );
+                bail!("keywright ended ({status}):\n{}", self.log());
             }
             Ok(self.ports.iter().all(accepts))
         })?;
         self.process = Some(process);
         Ok(())
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.file("log")).unwrap_or_default()
     }
 
     /// Has it read its configuration again.
