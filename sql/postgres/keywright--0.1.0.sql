@@ -24,6 +24,7 @@ CREATE TABLE keywright.tag (
     dropped_at  timestamptz,
     hide_bits   integer,
     hide_fingerprint text   COLLATE "C",
+    refill_threshold_percent integer CHECK (refill_threshold_percent BETWEEN 1 AND 99),
     CHECK ((hide_bits IS NULL) OPERATOR(pg_catalog.=) (hide_fingerprint IS NULL)),
     CHECK (source OPERATOR(pg_catalog.=) 'native' OR hide_bits IS NULL)
 );
@@ -33,6 +34,7 @@ COMMENT ON COLUMN keywright.tag.source IS 'native: this database reserves ids. f
 COMMENT ON COLUMN keywright.tag.generation IS 'grows when a tag is re-created with forget_issued';
 COMMENT ON COLUMN keywright.tag.dropped_at IS 'a dropped tag keeps its bound, so that it goes on above it when it is created again';
 COMMENT ON COLUMN keywright.tag.hide_bits IS 'ids of a tag that hides its volume have so many bits; NULL: its ids are its numbers';
+COMMENT ON COLUMN keywright.tag.refill_threshold_percent IS 'part of a reservation still left when the next refill starts; NULL: the setting of that name says it';
 COMMENT ON COLUMN keywright.tag.hide_fingerprint IS 'of the key in keywright.tag_secret and the bits: with others nothing is issued';
 
 CREATE TABLE keywright.tag_secret (
@@ -214,11 +216,11 @@ COMMENT ON FUNCTION keywright.create_fed_tag(text, bigint, bigint, bigint, boole
     'makes a tag whose ids a program hands over out of its store, where it has the same name; every role may use it';
 
 CREATE FUNCTION keywright.alter_tag(tag text, step bigint DEFAULT NULL, step_min bigint DEFAULT NULL,
-        step_max bigint DEFAULT NULL, max bigint DEFAULT NULL) RETURNS void
+        step_max bigint DEFAULT NULL, max bigint DEFAULT NULL, refill_threshold_percent integer DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_alter_tag_wrapper';
-COMMENT ON FUNCTION keywright.alter_tag(text, bigint, bigint, bigint, bigint) IS
-    'changes how much a tag reserves at once, or where it ends; NULL leaves a value as it is';
+COMMENT ON FUNCTION keywright.alter_tag(text, bigint, bigint, bigint, bigint, integer) IS
+    'changes how much a tag reserves at once, where it ends, or when it refills, 0: as the setting says; NULL leaves a value as it is';
 
 CREATE FUNCTION keywright.drop_tag(tag text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -378,7 +380,7 @@ REVOKE ALL ON FUNCTION
     keywright.hide_key(text),
     keywright.set_hide_key(text, bytea),
     keywright.hidden_number(text, bigint),
-    keywright.alter_tag(text, bigint, bigint, bigint, bigint),
+    keywright.alter_tag(text, bigint, bigint, bigint, bigint, integer),
     keywright.drop_tag(text),
     keywright.advance_tag(text, bigint),
     keywright.grant_tag(text, name),
@@ -435,7 +437,8 @@ REVOKE ALL ON FUNCTION keywright.tag_figures(), keywright.word_figures(), keywri
 
 CREATE VIEW keywright.tags AS
     SELECT t.tag, t.step, t.step_min, t.step_max, t.start, t.max,
-           keywright.tag_reserved_to(t.id) AS reserved_to, t.created_at, t.dropped_at, t.source, t.hide_bits, t.hide_fingerprint
+           keywright.tag_reserved_to(t.id) AS reserved_to, t.created_at, t.dropped_at, t.source, t.hide_bits, t.hide_fingerprint,
+           t.refill_threshold_percent
     FROM keywright.tag t;
 COMMENT ON VIEW keywright.tags IS 'every tag and how it is set; reserved_to is the largest id it may have issued, or number where it has hide_bits';
 

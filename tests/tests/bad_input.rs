@@ -181,6 +181,16 @@ fn numbers_out_of_range() -> Result<()> {
             "cannot end at 5",
         ),
         (
+            "keywright.alter_tag('t', refill_threshold_percent => 100)",
+            ArgumentOutOfRange,
+            "not within 1 to 99",
+        ),
+        (
+            "keywright.alter_tag('t', refill_threshold_percent => -1)",
+            ArgumentOutOfRange,
+            "not within 1 to 99",
+        ),
+        (
             "keywright.alter_tag('t', max => 9223372036854775807)",
             ArgumentOutOfRange,
             "cannot be defined",

@@ -99,7 +99,7 @@ keywright.acknowledge_promotion() v u called owner owner
 keywright.adopt(text,regclass,name) v u called caller owner
 keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
-keywright.alter_tag(text,bigint,bigint,bigint,bigint) v u called owner owner
+keywright.alter_tag(text,bigint,bigint,bigint,bigint,integer) v u called owner owner
 keywright.assign_worker_id(text,integer,integer,integer,timestamp with time zone,boolean) v u called owner owner
 keywright.assignment() v u called owner owner
 keywright.await_demand(text[]) v u called caller owner
@@ -184,7 +184,7 @@ fn views_have_these_columns() -> Result<()> {
         (
             "tags",
             "tag text, step int8, step_min int8, step_max int8, start int8, max int8, reserved_to int8, \
-             created_at timestamptz, dropped_at timestamptz, source text, hide_bits int4, hide_fingerprint text",
+             created_at timestamptz, dropped_at timestamptz, source text, hide_bits int4, hide_fingerprint text, refill_threshold_percent int4",
         ),
         (
             "stats",

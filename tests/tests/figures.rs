@@ -55,6 +55,39 @@ fn first_reservation_is_a_tenth_of_the_step() -> Result<()> {
     Ok(())
 }
 
+/// Of a reservation of 100 so many are left when the next one begins; what a tag says comes before the setting.
+#[test]
+fn a_tag_refills_when_it_is_told_to() -> Result<()> {
+    let database = SERVER.database(PgServer::builder)?;
+    let mut client = database.client()?;
+    client.batch_execute(
+        "SELECT keywright.create_tag('orders', step => 100, step_min => 100, step_max => 100)",
+    )?;
+    let log = IdLog::new();
+    // A new tag begins with a part of its step.
+    take(&mut client, 500, &log)?;
+    let mut other = database.client()?;
+    for (told, left) in [("", 50), ("90", 90), ("10", 10), ("0", 50)] {
+        if !told.is_empty() {
+            let alter =
+                format!("keywright.alter_tag('orders', refill_threshold_percent => {told})");
+            other.batch_execute(&format!("SELECT {alter}"))?;
+        }
+        // What is reserved was to be used as was told before.
+        take(&mut client, 200, &log)?;
+        let begun = figure(&mut client, "refills")?;
+        while figure(&mut client, "refills")? == begun {
+            take(&mut client, 1, &log)?;
+        }
+        let seen = figure(&mut client, "remaining")? - 100;
+        assert!((left - 1..=left).contains(&seen), "{told}: {seen}");
+    }
+    let shown = "SELECT count(*) FROM keywright.tags WHERE refill_threshold_percent IS NULL";
+    assert_eq!(query_i64(&mut client, shown)?, 1);
+    log.check()?;
+    Ok(())
+}
+
 #[test]
 fn waits_are_counted_and_timed() -> Result<()> {
     let database = SERVER.database(PgServer::builder)?;

@@ -47,6 +47,8 @@ pub struct TagEntry {
     pub start: u64,
     /// One above its last.
     pub end_max: u64,
+    /// Part of a reservation that is left when the next refill starts, percent; `None`: the setting says it.
+    pub refill_threshold_percent: Option<u32>,
 }
 
 impl TagEntry {
@@ -223,6 +225,7 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
         },
         start: row.start,
         end_max: row.end_max,
+        refill_threshold_percent: row.refill_threshold_percent,
     };
     TAGS.with(|tags| {
         let mut tags = tags.borrow_mut();

@@ -33,6 +33,8 @@ pub struct TagRow {
     pub end_max: u64,
     /// What its numbers go through, and the name of its secret.
     pub hidden: Option<(i32, Hidden)>,
+    /// Part of a reservation that is left when the next refill starts, percent; `None`: the setting says it.
+    pub refill_threshold_percent: Option<u32>,
 }
 
 /// The definition of a tag that exists and is not dropped.
@@ -40,17 +42,18 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint, source FROM keywright.tag \
+        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint, source, refill_threshold_percent FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
         |row| {
             let numbers = [3, 4, 5, 6, 7].map(|column| row.get::<i64>(column).unwrap_or(-1));
             let (hidden, source) = (Hidden::of_row(row, [8, 9]), row.get::<String>(10));
+            let percent = row.get::<i32>(11);
             (
                 row.get::<i32>(1),
                 row.get::<i32>(2),
                 numbers,
-                (hidden, source),
+                (hidden, source, percent),
             )
         },
     );
@@ -58,7 +61,7 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
         Some(id),
         Some(generation),
         [step, step_min, step_max, start, max],
-        (hidden, source),
+        (hidden, source, percent),
     )) = row
     else {
         return Ok(None);
@@ -90,7 +93,15 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
         start: unsigned(start)?,
         end_max: unsigned(max)?.saturating_add(1),
         hidden: hidden.map(|hidden| (id, hidden)),
+        refill_threshold_percent: percent.map(refill_threshold).transpose()?,
     }))
+}
+
+fn refill_threshold(percent: i32) -> Result<u32, Failure> {
+    let percent = u32::try_from(percent)
+        .ok()
+        .filter(|of| (1..100).contains(of));
+    percent.ok_or_else(|| damage::damaged("a tag's refill_threshold_percent is not within 1 to 99"))
 }
 
 fn source_of(name: Option<String>) -> Result<Source, Failure> {

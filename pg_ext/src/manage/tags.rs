@@ -282,8 +282,8 @@ fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure
     }
     change_row(
         tag,
-        "UPDATE keywright.tag SET dropped_at = NULL, step = $2, step_min = $3, step_max = $4, start = $5, max = $6 \
-         WHERE id OPERATOR(pg_catalog.=) $1",
+        "UPDATE keywright.tag SET dropped_at = NULL, step = $2, step_min = $3, step_max = $4, start = $5, max = $6, \
+         refill_threshold_percent = NULL WHERE id OPERATOR(pg_catalog.=) $1",
         &[
             old.id.into(),
             number(definition.step).into(),
@@ -335,6 +335,7 @@ fn keywright_alter_tag(
     step_min: Option<i64>,
     step_max: Option<i64>,
     max: Option<i64>,
+    refill_threshold_percent: Option<i32>,
 ) {
     let alter = || {
         guard::may_manage("alter_tag")?;
@@ -346,6 +347,11 @@ fn keywright_alter_tag(
             let hint = "Its end is the store's: change id_max of its row there.";
             require_native(&tag, row.source, hint)?;
         }
+        if refill_threshold_percent.is_some() {
+            let hint = "Its next range is asked for as soon as one is begun.";
+            require_native(&tag, row.source, hint)?;
+        }
+        let threshold = threshold(refill_threshold_percent, row.refill_threshold_percent)?;
         let max_now = (row.end_max - 1).cast_signed();
         let definition = Definition::new(
             None,
@@ -368,13 +374,15 @@ fn keywright_alter_tag(
         }
         change_row(
             &tag,
-            "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5 WHERE id OPERATOR(pg_catalog.=) $1",
+            "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5, refill_threshold_percent = $6 \
+             WHERE id OPERATOR(pg_catalog.=) $1",
             &[
                 old.id.into(),
                 number(definition.step).into(),
                 number(definition.step_min).into(),
                 number(definition.step_max).into(),
                 definition.max.into(),
+                threshold.into(),
             ],
         )?;
         changes::announce(extension.tag_table);
@@ -382,6 +390,20 @@ fn keywright_alter_tag(
         Ok(())
     };
     alter().or_raise();
+}
+
+/// When a tag refills from now on, percent of a reservation: as was asked for, 0 for what the setting says, or as before.
+fn threshold(wanted: Option<i32>, before: Option<u32>) -> Result<Option<i32>, Failure> {
+    match wanted {
+        None => Ok(before.and_then(|percent| i32::try_from(percent).ok())),
+        Some(0) => Ok(None),
+        Some(percent) if (1..100).contains(&percent) => Ok(Some(percent)),
+        Some(percent) => Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("refill_threshold_percent {percent} is not within 1 to 99"),
+        )
+        .hint("With 0 the tag refills as keywright.refill_threshold_percent says.")),
+    }
 }
 
 #[pg_extern(sql = false)]

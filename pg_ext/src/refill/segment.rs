@@ -297,7 +297,9 @@ fn publish(
     let slot = entry.slot();
     let size = plan.end.saturating_sub(plan.start);
     slot.word.publish(plan.start, plan.end);
-    let early = refill_at(plan.start, plan.end, settings::refill_threshold_percent());
+    let percent = entry.refill_threshold_percent;
+    let percent = percent.unwrap_or_else(settings::refill_threshold_percent);
+    let early = refill_at(plan.start, plan.end, percent);
     slot.refill_at.store(early, Ordering::Relaxed);
     slot.step.store(step, Ordering::Relaxed);
     slot.last_size.store(size, Ordering::Relaxed);

@@ -95,6 +95,11 @@ fn a_fed_tag_is_no_native_one() -> Result<()> {
             "come from a store",
         ),
         (
+            "alter_tag('T', refill_threshold_percent => 80)",
+            Cause::ArgumentOutOfRange,
+            "come from a store",
+        ),
+        (
             "alter_tag('T', max => 100)",
             Cause::ArgumentOutOfRange,
             "come from a store",
