@@ -14,6 +14,8 @@ mod statements;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{available_parallelism, scope};
 use std::time::Instant;
 
 use circumstances::{Chunks, Circumstances};
@@ -112,6 +114,43 @@ fn report(seed: u64, nth: u64) -> String {
     )
 }
 
+/// The conversations of one thread, of which each takes the next number that is left. The first that fails ends them all, and is
+/// returned.
+fn some(next: &AtomicU64, end: &AtomicU64, reach: &mut Reach) -> Option<u64> {
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end.load(Ordering::Relaxed) {
+            return None;
+        }
+        if failure(&conversation(seed), reach, &mut None).is_some() {
+            // Others finish those that come before it.
+            end.fetch_min(seed, Ordering::Relaxed);
+            return Some(seed);
+        }
+    }
+}
+
+/// All of them, on each processor. The first that fails.
+fn all(first: u64, count: u64, reach: &mut Reach) -> Option<u64> {
+    let next = AtomicU64::new(first);
+    let end = AtomicU64::new(first.saturating_add(count));
+    let threads = available_parallelism().map_or(1, usize::from);
+    let some = || {
+        let mut reach = Reach::default();
+        (some(&next, &end, &mut reach), reach)
+    };
+    scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
+        let mut failed = Vec::new();
+        for thread in threads {
+            let (seed, its) = thread.join().expect("what fails is caught");
+            failed.extend(seed);
+            reach.add(&its);
+        }
+        failed.into_iter().min()
+    })
+}
+
 #[test]
 fn conversations_come_to_an_end_and_reach_everything() {
     let first = asked(SEED_VARIABLE).unwrap_or(0);
@@ -119,9 +158,8 @@ fn conversations_come_to_an_end_and_reach_everything() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|info| SAID.set(info.to_string())));
     let (started, mut reach) = (Instant::now(), Reach::default());
-    let mut seeds = first..first.saturating_add(count);
-    let fails = |seed: &u64| failure(&conversation(*seed), &mut reach, &mut None).is_some();
-    let failed = seeds.find(fails).map(|seed| report(seed, seed - first + 1));
+    let failed = all(first, count, &mut reach);
+    let failed = failed.map(|seed| report(seed, seed - first + 1));
     std::panic::set_hook(hook);
     if let Some(report) = failed {
         panic!("{report}");

@@ -31,6 +31,14 @@ const TEXTS: [(&[u8], &str); 12] = [
 ];
 
 impl Reach {
+    /// What others have reached.
+    pub(crate) fn add(&mut self, others: &Self) {
+        self.steps += others.steps;
+        for (&what, times) in &others.times {
+            *self.times.entry(what).or_default() += times;
+        }
+    }
+
     pub(crate) fn note(&mut self, what: &'static str, is_so: bool) {
         if is_so {
             *self.times.entry(what).or_default() += 1;
