@@ -1,6 +1,9 @@
 //! MariaDB's bulk execution.
 
+use std::sync::Arc;
+
 use keywright_rewrite::KeyForm;
+use keywright_session::{Mode, Rules, SchemaChanges, Session};
 
 use super::rig::*;
 
@@ -132,4 +135,26 @@ fn the_last_prepared_is_what_the_client_prepared_last() {
     assert!(has(&sent, "SET last_insert_id=100"));
     let sent = r.answer(&ok(0, 0));
     assert_eq!(sent, packet(0, &bulk(0, b"\xfd\x00", b"\x01")));
+}
+
+/// Another connection has changed it, perhaps so that it has no such column any more.
+#[test]
+fn a_table_that_was_changed_is_asked_about_before_rows_get_keys() {
+    let no_such_column = packet(1, b"\xff\x1e\x04#42S22Unknown column 'id'");
+    for (answer, gets_keys) in [(described(&["id"]), true), (no_such_column, false)] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
+        let schema = Arc::new(SchemaChanges::default());
+        let rules = Rules::new(vec![r.rule_in(Mode::Rewrite)], false);
+        let rules = rules.with_schema(Arc::clone(&schema));
+        r.s = Session::new(Arc::new(rules), r.facts());
+        stmt_prepare(&mut r, "INSERT INTO t (id, a) VALUES (?, ?)", "1");
+        r.answer(&prepared(7, 2));
+        r.output();
+        schema.note_defined();
+        let asked = r.say(&bulk(7, b"\x03\x00\xfd\x00", b"\x01\x01"));
+        assert!(has(&asked, "SELECT `id` FROM"), "{asked:?}");
+        let sent = r.answer(&answer);
+        assert_eq!(r.requests.len(), usize::from(gets_keys), "{sent:?}");
+        assert_eq!(has(&r.output(), "for a table that has changed"), !gets_keys);
+    }
 }

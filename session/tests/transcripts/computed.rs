@@ -242,6 +242,15 @@ fn a_query_that_comes_to_a_key_is_sent_once() {
     assert!(has(&r.query("SELECT 1"), "SELECT 1"));
 }
 
+/// The server made no id for it, and LAST_INSERT_ID() is what it was.
+#[test]
+fn a_query_that_comes_to_a_key_leaves_the_last_id_known() {
+    let mut r = queried();
+    r.answer(&ok(1, 0));
+    let sent = r.query("LOAD DATA INFILE 'f' INTO TABLE t (a)");
+    assert!(has(&sent, "SET last_insert_id=0"), "{sent:?}");
+}
+
 #[test]
 fn a_query_that_comes_to_none_is_replaced_by_a_key() {
     let no_key = b"\xFF\x9A\x06#22003BIGINT value is out of range in '(3935559000370003845 * (1))'";

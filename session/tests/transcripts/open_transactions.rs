@@ -71,6 +71,22 @@ fn an_error_that_has_ended_a_transaction_is_found_out_while_others_wait() {
     }
 }
 
+/// Rules that hold nothing are taken in the middle of it.
+#[test]
+fn nobody_waits_for_a_transaction_that_has_taken_the_rules() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query("BEGIN");
+    program.r.answer(&ok_in(3));
+    program.r.query(INSERT);
+    program.r.answer(&ok_in(3));
+    let held = program.publish(Mode::Observe, true);
+    assert_eq!(held, RulesUpdate::AfterTransaction);
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
+    program.r.query("UPDATE t SET a = 1");
+    program.r.answer(&packet(1, ERROR));
+    assert!(!program.r.s.ask_whether_open());
+}
+
 #[test]
 fn a_command_behind_that_question_waits_for_its_answer() {
     let mut program = Program::new(Mode::Observe);

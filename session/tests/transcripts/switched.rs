@@ -272,6 +272,33 @@ fn rows_of_parameters_go_back_with_the_types_they_had() {
     );
 }
 
+/// What is refused before it has come whole is dropped in all its packets, in whatever parts they come.
+#[test]
+fn nothing_of_a_refused_command_of_two_packets_goes_out() {
+    let mut program = Program::new(Mode::Observe);
+    stmt_prepare(&mut program.r, "INSERT INTO t (a) VALUES (?)", "1");
+    program.r.answer(&prepared(7, 1));
+    program.r.output();
+    assert_eq!(program.publish(Mode::Observe, true), RulesUpdate::Taken);
+    let mut first = execute(7, &[0, 1, 252, 0]);
+    first.resize(0xFF_FF_FF, b'x');
+    let first = packet(0, &first);
+    let (front, rest) = first.split_at(1_000);
+    program.r.client.extend(front);
+    program.r.run();
+    assert!(program.r.output().is_empty(), "it waits");
+    program.r.s.on_waited();
+    program.r.run();
+    assert!(has(&program.r.output(), "are being switched"));
+    for part in [rest, &packet(1, b"\x03DROP TABLE t")] {
+        program.r.client.extend(part);
+        program.r.run();
+        assert_eq!(program.sent(), "");
+    }
+    assert!(program.r.output().is_empty());
+    assert!(has(&program.r.query("SELECT 1"), "SELECT 1"));
+}
+
 #[test]
 fn keys_that_came_by_the_rules_before_are_not_sent_by_others() {
     let mut program = Program::new(Mode::Rewrite);
