@@ -82,16 +82,24 @@ pub fn write_ok_with_id(payload: &[u8], id: u64, sequence: u8, out: &mut Vec<u8>
 /// ```
 pub fn packets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     let mut found = Vec::new();
-    while !bytes.is_empty() {
-        let header = Header::read(bytes)?;
-        if header.continues() {
-            return None;
-        }
-        let (packet, rest) = bytes.split_at_checked(header.total())?;
-        found.push((header.sequence, packet.get(4..)?));
-        bytes = rest;
+    while let Some(packet) = take_packet(&mut bytes)? {
+        found.push(packet);
     }
     Some(found)
+}
+
+/// The first of them, which is taken off; `Some(None)`: there is none.
+fn take_packet<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u8, &'a [u8])>> {
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    let header = Header::read(bytes)?;
+    if header.continues() {
+        return None;
+    }
+    let (packet, rest) = bytes.split_at_checked(header.total())?;
+    *bytes = rest;
+    Some(Some((header.sequence, packet.get(4..)?)))
 }
 
 /// The last packet of a gathered answer.
@@ -265,10 +273,15 @@ pub fn prepared_id(answer: &[u8]) -> Option<u32> {
 
 /// The only row of a text result of `columns` columns; `None` if the answer is cut off before it.
 pub fn only_row(answer: &[u8], columns: usize, deprecate_eof: bool) -> Option<&[u8]> {
-    let packets = packets(answer)?;
-    let before = 1 + columns + usize::from(!deprecate_eof);
-    let (_, row) = packets.get(before)?;
-    Some(row)
+    let at = 1 + columns + usize::from(!deprecate_eof);
+    let (mut rest, mut count, mut row) = (answer, 0, None);
+    while let Some((_, packet)) = take_packet(&mut rest)? {
+        if count == at {
+            row = Some(packet);
+        }
+        count += 1;
+    }
+    row
 }
 
 /// The types of the columns of a text result.

@@ -53,11 +53,16 @@ impl Connection {
 
     /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
     pub(crate) fn may_be_ruled(&self, text: &[u8]) -> bool {
-        !self.in_both_modes(|modes| match InsertHead::read(text, modes) {
+        let is_free = |modes: &Modes| match InsertHead::read(text, modes) {
             Ok(head) => !self.may_match(&head.table),
             Err(Unread::Refused) => true,
             Err(Unread::Unsupported(_)) => false,
-        })
+        };
+        // Without a quote it is read in one way.
+        match text.contains(&b'"') {
+            true => !self.in_both_modes(is_free),
+            false => !is_free(&self.context.modes),
+        }
     }
 
     /// Whether something holds with ANSI_QUOTES and without.

@@ -113,11 +113,15 @@ pub struct ServerVersion {
     pub number: u32,
 }
 
+/// What MariaDB says of itself, in whatever case.
+const MARIADB: &[u8] = b"mariadb";
+
 impl ServerVersion {
     /// `5.5.5-10.11.19-MariaDB-log` → MariaDB 101119; `9.7.4` → MySQL 90704; `None` if there is no number.
     pub fn read(version: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(version).ok()?;
-        let is_mariadb = text.to_ascii_lowercase().contains("mariadb");
+        let mut parts = version.windows(MARIADB.len());
+        let is_mariadb = parts.any(|part| part.eq_ignore_ascii_case(MARIADB));
         let number = text
             .strip_prefix("5.5.5-")
             .filter(|_| is_mariadb)
