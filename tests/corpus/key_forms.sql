@@ -166,7 +166,7 @@ SELECT LAST_INSERT_ID(), ROW_COUNT();
 INSERT INTO t (id, a) VALUES ('', 2), ('0', 3), ('0 1', 4), (0.5, 5);
 INSERT INTO t (id, a) VALUES (0, 6);
 INSERT INTO t VALUES ('1e5f', 7);
-@refused no room
+@refused without room
 INSERT INTO t VALUES ('1', 8), (NULL, 8);
 INSERT INTO t SET id = 'set', a = 9;
 REPLACE INTO t SET id = '0', a = 10;
@@ -184,11 +184,11 @@ INSERT INTO t (id, a) VALUES (?, ?);
 INSERT INTO t (id, a) VALUES (UPPER(?), ?), ('0 0', 24);
 @params '0', 25
 INSERT INTO t (id, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = VALUES(a);
-@refused no room
+@refused without room
 INSERT INTO t (a) VALUES (26);
-@refused no room
+@refused without room
 INSERT INTO t (id, a) VALUES (DEFAULT, 27);
-@refused no room
+@refused without room
 INSERT INTO t (id, a) SELECT id, a FROM u;
 SET sql_mode = '';
 INSERT INTO t (id, a) VALUES ('lax', 28), ('0x', 29);
@@ -196,7 +196,7 @@ INSERT INTO t (id, a) VALUES ('longer than the column is', 30);
 @params 'lax too', 31
 @params '00', 32
 INSERT INTO t (id, a) VALUES (?, ?);
-@refused no room
+@refused without room
 INSERT INTO t (a) VALUES (33);
 SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO';
 INSERT INTO t (id, a) VALUES ('no', 34), ('000', 35);
