@@ -40,6 +40,25 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b VARCHAR(3)
 @deviates_after several rows that fail after their first, with ON DUPLICATE KEY UPDATE
 INSERT INTO t (a, b) VALUES (1, 'x'), (2, 'toolong') ON DUPLICATE KEY UPDATE b = 'y';
 
+=== references to the key of the own table
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, above BIGINT, a INT, FOREIGN KEY (above) REFERENCES t (id));
+--- run
+INSERT INTO t (a) VALUES (1);
+INSERT INTO t (above, a) VALUES (LAST_INSERT_ID(), 2);
+INSERT INTO t (id, above, a) VALUES (5, 5, 3);
+INSERT INTO t (id, above, a) VALUES (6, 7, 4);
+INSERT INTO t (above, a) VALUES (8, 5);
+INSERT INTO t (id, above, a) VALUES (9, 0, 6);
+BEGIN;
+@only mariadb
+INSERT INTO t (above, a) VALUES (0, 7);
+@only mysql
+@deviates natively the new row still has the key 0 when MySQL looks for what it refers to
+INSERT INTO t (above, a) VALUES (0, 7);
+SELECT LAST_INSERT_ID(42);
+ROLLBACK;
+SELECT COUNT(*), SUM(above IS NULL) FROM t;
+
 === duplicate within a transaction
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
 --- run

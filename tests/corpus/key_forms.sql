@@ -155,3 +155,51 @@ SELECT COUNT(*) FROM t;
 SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO';
 INSERT INTO t (id, a) VALUES ('', 16);
 SELECT a, id = 0 FROM t ORDER BY a;
+
+=== texts as keys of a column of text, in a table that a rule for numbers matches by chance
+CREATE TABLE t (id VARCHAR(20) NOT NULL PRIMARY KEY, a INT);
+CREATE TABLE u (id VARCHAR(20), a INT);
+INSERT INTO u VALUES ('u1', 1), ('u2', 2);
+--- run
+INSERT INTO t (id, a) VALUES ('first', 1);
+SELECT LAST_INSERT_ID(), ROW_COUNT();
+INSERT INTO t (id, a) VALUES ('', 2), ('0', 3), ('0 1', 4), (0.5, 5);
+INSERT INTO t (id, a) VALUES (0, 6);
+INSERT INTO t VALUES ('1e5f', 7);
+@refused without room
+INSERT INTO t VALUES ('1', 8), (NULL, 8);
+INSERT INTO t SET id = 'set', a = 9;
+REPLACE INTO t SET id = '0', a = 10;
+INSERT IGNORE INTO t (id, a) VALUES ('0', 11), ('ignored', 12);
+INSERT INTO t (id, a) VALUES ('first', 13) ON DUPLICATE KEY UPDATE a = 14;
+INSERT INTO t (id, a) VALUES (CONCAT('a', 'b'), 15), (UPPER('c'), 16);
+@params 'bound', 17
+@params '', 18
+@params '0 ', 19
+@params 20, 20
+@params x'3078', 21
+@params ahead 'long', 22
+INSERT INTO t (id, a) VALUES (?, ?);
+@params 'd', 23
+INSERT INTO t (id, a) VALUES (UPPER(?), ?), ('0 0', 24);
+@params '0', 25
+INSERT INTO t (id, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE a = VALUES(a);
+@refused without room
+INSERT INTO t (a) VALUES (26);
+@refused without room
+INSERT INTO t (id, a) VALUES (DEFAULT, 27);
+@refused without room
+INSERT INTO t (id, a) SELECT id, a FROM u;
+SET sql_mode = '';
+INSERT INTO t (id, a) VALUES ('lax', 28), ('0x', 29);
+INSERT INTO t (id, a) VALUES ('longer than the column is', 30);
+@params 'lax too', 31
+@params '00', 32
+INSERT INTO t (id, a) VALUES (?, ?);
+@refused without room
+INSERT INTO t (a) VALUES (33);
+SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO';
+INSERT INTO t (id, a) VALUES ('no', 34), ('000', 35);
+UPDATE t SET id = 'other' WHERE id = 'no';
+SELECT id, a FROM t ORDER BY a, id;
+SELECT LAST_INSERT_ID();

@@ -3,6 +3,7 @@
 mod again;
 mod applications;
 mod leg;
+mod listed;
 mod node;
 mod outcome;
 mod python;

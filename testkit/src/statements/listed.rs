@@ -114,12 +114,9 @@ const LISTED: [Listed; 18] = [
         name: "a union that is ordered by a column's name and has two columns of one name",
         is_it: |flavour, case, both| {
             const TWO_OF_ONE_NAME: u16 = 1060;
-            let text = case.text.to_ascii_uppercase();
             flavour == Flavour::MariaDb
-                && text.contains("ORDER BY")
-                && ["UNION", "EXCEPT", "INTERSECT"]
-                    .iter()
-                    .any(|word| text.contains(word))
+                && case.text.to_ascii_uppercase().contains("ORDER BY")
+                && has_several_parts(case)
                 && both.native.errno.is_none()
                 && both.proxied.errno == Some(TWO_OF_ONE_NAME)
                 && both.proxied.table.is_empty()
@@ -127,13 +124,19 @@ const LISTED: [Listed; 18] = [
     },
     Listed {
         name: "which of two errors a query has",
-        is_it: |_, _, both| {
+        is_it: |flavour, case, both| {
             const NOT_IN_GROUP_BY: u16 = 1055;
             const NO_GROUP_BY: u16 = 1140;
             const NO_COLUMN: u16 = 1054;
             const AMBIGUOUS: u16 = 1052;
+            const UNLIKE_PARTS: u16 = 1222;
+            let is_other = match both.proxied.errno {
+                Some(NO_COLUMN | AMBIGUOUS) => true,
+                Some(UNLIKE_PARTS) => flavour == Flavour::MySql && has_several_parts(case),
+                _ => false,
+            };
             matches!(both.native.errno, Some(NOT_IN_GROUP_BY | NO_GROUP_BY))
-                && matches!(both.proxied.errno, Some(NO_COLUMN | AMBIGUOUS))
+                && is_other
                 && same_rows(both)
         },
     },
@@ -238,6 +241,14 @@ fn moves_counter(case: &Case) -> bool {
 fn all_or_none_went_in(case: &Case, reply: &str) -> bool {
     let says = reply.contains("Records: ") && !case.text.contains("ON DUPLICATE");
     says && (reply.contains("Duplicates: 0 ") || reply.contains("affected 0 "))
+}
+
+/// Whether queries are put together in it, as with UNION.
+fn has_several_parts(case: &Case) -> bool {
+    let text = case.text.to_ascii_uppercase();
+    ["UNION", "EXCEPT", "INTERSECT"]
+        .iter()
+        .any(|word| text.contains(word))
 }
 
 fn rolls_up(case: &Case) -> bool {

@@ -11,6 +11,7 @@ use anyhow::Result;
 use keywright_testkit::Flavour;
 
 use super::leg::{Leg, WorkDir};
+use super::listed;
 use super::outcome::{Difference, End};
 use super::suite::Suite;
 
@@ -23,8 +24,15 @@ pub(super) fn confirm(
     source: &Path,
     differences: &[Difference],
 ) -> Result<bool> {
-    let (names, absent): (Vec<_>, Vec<_>) = differences
-        .iter()
+    let mut unlisted = Vec::new();
+    for difference in differences {
+        match listed::reason(suite, flavour, difference) {
+            Some(reason) => println!("    {difference}, listed: {reason}"),
+            None => unlisted.push(difference),
+        }
+    }
+    let (names, absent): (Vec<_>, Vec<_>) = unlisted
+        .into_iter()
         .partition(|difference| difference.is_in_both());
     for difference in &absent {
         println!("    {difference}");

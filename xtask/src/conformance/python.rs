@@ -17,6 +17,12 @@ const SQLALCHEMY: &str = "SQLAlchemy==2.0.44";
 /// Debian's number of the release.
 const PEEWEE: &str = "3.14.10+dfsg-1";
 
+/// How it asks MySQL for a table's columns, which come by one index or by another, as the server's statistics are.
+const PEEWEE_COLUMNS: &str = "WHERE table_name = %s AND table_schema = DATABASE()";
+/// As later releases ask; some of its tests expect that order.
+const PEEWEE_COLUMNS_IN_ORDER: &str =
+    "WHERE table_name = %s AND table_schema = DATABASE() ORDER BY ordinal_position";
+
 /// Tables of Peewee's tests, and their key columns. Some tables have no key that a server numbers, or one of text.
 pub(super) const PEEWEE_RULES: &[(&str, &str)] = &[
     ("peewee_*.underscores", "_id"),
@@ -88,10 +94,17 @@ pub(super) fn prepare_sqlalchemy(cache: &Path) -> Result<PathBuf> {
 
 pub(super) fn prepare_peewee(cache: &Path) -> Result<PathBuf> {
     environment(cache)?;
-    let wanted = cache.join(format!("peewee-{PEEWEE}"));
+    let wanted = cache.join(format!("peewee-{PEEWEE}-in-order"));
     if !wanted.exists() {
         let scratch = empty(cache, "unpacking-source")?;
         unpack_source("peewee", PEEWEE, &scratch)?;
+        let library = scratch.join("peewee.py");
+        let text = fs::read_to_string(&library)?;
+        if !text.contains(PEEWEE_COLUMNS) {
+            bail!("Peewee asks for columns in another way");
+        }
+        let mended = text.replace(PEEWEE_COLUMNS, PEEWEE_COLUMNS_IN_ORDER);
+        fs::write(&library, mended)?;
         fs::rename(&scratch, &wanted)?;
     }
     Ok(wanted)
