@@ -377,7 +377,10 @@ impl Connection {
             },
         ) = found
         else {
-            return self.prepare_variant(header, id, variant).into();
+            // It was there when the keys were asked for.
+            return self
+                .refuse_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         if !made.counts_as(&keys) {
             return self.count_otherwise(header, id, variant, &keys).into();
