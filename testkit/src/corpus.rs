@@ -5,6 +5,7 @@
 //! ```text
 //! === name of the scenario
 //! only: mariadb                        (optional)
+//! columns known                        (optional: where nobody looks at tables before, it cannot be run)
 //! CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 //! --- run
 //! @params 1

@@ -157,6 +157,7 @@ INSERT INTO t (id, a) VALUES ('', 16);
 SELECT a, id = 0 FROM t ORDER BY a;
 
 === texts as keys of a column of text, in a table that a rule for numbers matches by chance
+columns known
 CREATE TABLE t (id VARCHAR(20) NOT NULL PRIMARY KEY, a INT);
 CREATE TABLE u (id VARCHAR(20), a INT);
 INSERT INTO u VALUES ('u1', 1), ('u2', 2);

@@ -64,6 +64,7 @@ impl Parser {
                 self.current = Some(Scenario {
                     name: name.to_owned(),
                     only: None,
+                    needs_columns: false,
                     setup: Vec::new(),
                     steps: Vec::new(),
                 });
@@ -77,6 +78,10 @@ impl Parser {
             if let Some(name) = line.strip_prefix("only: ") {
                 let only = Flavour::parse(name).context("no flavour")?;
                 self.scenario()?.only = Some(only);
+                return Ok(());
+            }
+            if line == "columns known" {
+                self.scenario()?.needs_columns = true;
                 return Ok(());
             }
             if let Some(mark) = line.strip_prefix('@') {

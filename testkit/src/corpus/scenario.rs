@@ -9,6 +9,8 @@ pub struct Scenario {
     /// Unique in the corpus.
     pub name: String,
     pub(super) only: Option<Flavour>,
+    /// What is done depends on the types of the table's columns.
+    pub needs_columns: bool,
     pub(super) setup: Vec<Vec<u8>>,
     pub(super) steps: Vec<Step>,
 }
