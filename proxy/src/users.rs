@@ -118,16 +118,15 @@ impl PortUsers {
         Ok(())
     }
 
-    /// Makes a tag.
+    /// Makes a tag that is for no rule's tables.
     ///
     /// # Errors
-    /// There is one already; the store cannot be used.
+    /// There is one already, or a rule is for it; the store cannot be used.
     pub(crate) async fn create(&self, tag: &Tag) -> Result<(), Failure> {
         let step = Step::new(STEP);
         let step = step.map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()));
-        self.keys
-            .create_tag(tag, &TagOptions::with_step(step?))
-            .await
+        let options = TagOptions::with_step(step?);
+        self.keys.create_tag_of_no_rule(tag, &options).await
     }
 
     /// Raises a tag; the first number that nobody was given.

@@ -170,25 +170,42 @@ impl Keys {
     /// # Errors
     /// [`Cause::TagExists`]; another system's table; the store cannot be used.
     pub async fn create_tag(&self, tag: &Tag, options: &TagOptions) -> Result<(), Failure> {
-        if !self.0.store.dialect.is_own() {
-            let name = self.0.store.dialect.name();
-            return Err(Failure::new(
-                Cause::TagInvalid,
-                format!("tags of dialect {name} are made by their own system"),
-            ));
-        }
+        self.create(tag, options, false).await
+    }
+
+    /// The same, where nobody has looked at tables for ids of the tag: so it is not made where the store says that a rule is for it.
+    ///
+    /// # Errors
+    /// As [`Keys::create_tag`]; [`Cause::TagInUse`].
+    pub async fn create_tag_of_no_rule(
+        &self,
+        tag: &Tag,
+        options: &TagOptions,
+    ) -> Result<(), Failure> {
+        self.create(tag, options, true).await
+    }
+
+    async fn create(&self, tag: &Tag, options: &TagOptions, alone: bool) -> Result<(), Failure> {
+        self.refuse_other_systems()?;
         let create = CreateTag {
             store: Arc::clone(&self.0.store),
             tag: tag.clone(),
             options: *options,
+            alone,
         };
-        match self.run(create).await? {
-            true => Ok(()),
-            false => Err(Failure::new(
-                Cause::TagExists,
-                format!("tag \"{tag}\" exists already"),
-            )),
+        self.run(create).await?
+    }
+
+    /// Other systems make, change and remove their tags themselves.
+    fn refuse_other_systems(&self) -> Result<(), Failure> {
+        if self.0.store.dialect.is_own() {
+            return Ok(());
         }
+        let name = self.0.store.dialect.name();
+        Err(Failure::new(
+            Cause::TagInvalid,
+            format!("tags of dialect {name} are made by their own system"),
+        ))
     }
 
     /// Has all later ids lie above those that somebody vouches for; never lowers anything. Programs use up what they have reserved

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use keywright_core::{Step, Tag};
+use keywright_core::{Cause, Step, Tag};
 use uuid::Uuid;
 
+use super::switch_rows::{lock, rules};
 use super::{Link, Store, StoreError, Transaction, column, values};
+use crate::failure::Failure;
+use crate::switch::space::KeySpace;
+use crate::switch::state::{InForce, RuleName};
 
 /// A tag to be made in Keywright's own table.
 #[derive(Debug, Clone, Copy)]
@@ -53,16 +57,49 @@ pub struct TagListing {
     pub step: u64,
 }
 
-/// Makes a tag. False when there is one of that name.
+/// Makes a tag. It begins above what this program has seen of one of that name that is lost.
 #[derive(Debug)]
 pub(crate) struct CreateTag {
     pub(crate) store: Arc<Store>,
     pub(crate) tag: Tag,
     pub(crate) options: TagOptions,
+    /// Only if no rule is for it.
+    pub(crate) alone: bool,
 }
 
-impl Transaction<bool> for CreateTag {
-    async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
+impl Transaction<Result<(), Failure>> for CreateTag {
+    async fn run(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
+        link.begin().await?;
+        let made = self.make(link).await?;
+        link.end(made.is_ok()).await?;
+        Ok(made)
+    }
+}
+
+impl CreateTag {
+    async fn make(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
+        if self.alone
+            && let Some(failure) = rule_for(&self.tag, link).await?
+        {
+            return Ok(Err(failure));
+        }
+        match self.insert(link).await {
+            Ok(()) => Ok(Ok(())),
+            Err(error) if error.is_duplicate() => {
+                let message = format!("tag \"{}\" exists already", self.tag);
+                Ok(Err(Failure::new(Cause::TagExists, message)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where its ids begin.
+    fn start(&self) -> u64 {
+        let seen = self.store.seen(&self.tag);
+        self.options.start.max(seen).max(1)
+    }
+
+    async fn insert(&self, link: &mut Link) -> Result<(), StoreError> {
         let options = &self.options;
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
@@ -71,10 +108,9 @@ impl Transaction<bool> for CreateTag {
             self.store.segment_table,
             self.store.words.now_ms()
         );
-        link.begin().await?;
         let values = values![
             self.tag.as_str(),
-            options.start.max(1),
+            self.start(),
             options.id_max.min(self.store.id_max),
             options.step.get(),
             options.step_min.get(),
@@ -86,14 +122,25 @@ impl Transaction<bool> for CreateTag {
             options.step.get().saturating_mul(2),
             Uuid::new_v4().simple().to_string(),
         ];
-        let is_new = match link.change(insert, values).await {
-            Ok(_) => true,
-            Err(error) if error.is_duplicate() => false,
-            Err(error) => return Err(error),
-        };
-        link.end(is_new).await?;
-        Ok(is_new)
+        link.change_one(insert, values).await
     }
+}
+
+/// Why a tag is not its asker's alone: tables of a rule get its ids, or go over to it. No attempt begins before the transaction ends.
+async fn rule_for(tag: &Tag, link: &mut Link) -> Result<Option<Failure>, StoreError> {
+    lock(link).await?;
+    let is_it = |keys: Option<&KeySpace>| keys.and_then(KeySpace::tag) == Some(tag);
+    let rules = rules(link, None).await?;
+    let mut rules = rules.into_iter().map(|(rule, _)| rule);
+    let found = rules.find(|rule| {
+        let next = rule.next.as_ref().and_then(Option::as_ref);
+        is_it(rule.keys.as_ref()) || is_it(next)
+    });
+    Ok(found.map(|InForce { rule, .. }| {
+        let RuleName { tables, column } = rule;
+        let message = format!("tag \"{tag}\" is that of the rule for {tables}.{column}");
+        Failure::new(Cause::TagInUse, message)
+    }))
 }
 
 /// Reads all tags.
