@@ -221,11 +221,14 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 #[test]
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
-    let commands: [&[&str]; 22] = [
+    let commands: [&[&str]; 25] = [
         &["run"],
         &["check"],
         &["init"],
         &["advance"],
+        &["tag"],
+        &["tag", "alter"],
+        &["tag", "drop"],
         &["store"],
         &["store", "restored"],
         &["worker"],

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use keywright_core::{Cause, Step, Tag};
 use uuid::Uuid;
 
+use super::returned::discard_all;
 use super::switch_rows::{lock, rules};
+use super::tag_read::is_dropped;
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
 use crate::switch::space::KeySpace;
@@ -57,7 +59,8 @@ pub struct TagListing {
     pub step: u64,
 }
 
-/// Makes a tag. It begins above what this program has seen of one of that name that is lost.
+/// Makes a tag. It begins above all that was reserved of one of that name: of one that was dropped, and of one that is lost as far as this
+/// program has seen.
 #[derive(Debug)]
 pub(crate) struct CreateTag {
     pub(crate) store: Arc<Store>,
@@ -70,33 +73,71 @@ pub(crate) struct CreateTag {
 impl Transaction<Result<(), Failure>> for CreateTag {
     async fn run(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
         link.begin().await?;
-        let made = self.make(link).await?;
+        if self.alone
+            && let Some(failure) = rule_for(&self.tag, link).await?
+        {
+            link.rollback().await?;
+            return Ok(Err(failure));
+        }
+        match self.insert(link).await {
+            Ok(()) => return link.commit().await.map(Ok),
+            // In PostgreSQL nothing more is done in this transaction.
+            Err(error) if error.is_duplicate() => link.rollback().await?,
+            Err(error) => return Err(error),
+        }
+        link.begin().await?;
+        let made = self.make_anew(link).await?;
         link.end(made.is_ok()).await?;
         Ok(made)
     }
 }
 
 impl CreateTag {
-    async fn make(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
-        if self.alone
-            && let Some(failure) = rule_for(&self.tag, link).await?
-        {
-            return Ok(Err(failure));
-        }
-        match self.insert(link).await {
-            Ok(()) => Ok(Ok(())),
-            Err(error) if error.is_duplicate() => {
-                let message = format!("tag \"{}\" exists already", self.tag);
-                Ok(Err(Failure::new(Cause::TagExists, message)))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// Where its ids begin.
     fn start(&self) -> u64 {
         let seen = self.store.seen(&self.tag);
         self.options.start.max(seen).max(1)
+    }
+
+    /// One that was dropped goes on in its row: who reserved last, and how much, tells whether a gap is to be left out. So does its key
+    /// space, since no id of it comes twice.
+    async fn make_anew(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
+        let row = link
+            .first(self.store.select_row(), values![self.tag.as_str()])
+            .await?;
+        let row = match row {
+            Some(row) if is_dropped(&self.store, &row)? => row,
+            Some(_) | None => {
+                let message = format!("tag \"{}\" exists already", self.tag);
+                return Ok(Err(Failure::new(Cause::TagExists, message)));
+            }
+        };
+        let hi: u64 = column(&row, "number")?;
+        let options = &self.options;
+        let update = format!(
+            "UPDATE {} SET hi = ?, id_max = ?, step = ?, step_min = ?, step_max = ?, cover_s = ?, refill_percent = ?, \
+             server = COALESCE(server, ?), reserved_ids = ?, reserved_ms = COALESCE(reserved_ms, {}), rate_per_s = COALESCE(rate_per_s, 0), \
+             description = NULL, dropped_ms = NULL WHERE tag = ? AND hi = ?",
+            self.store.segment_table,
+            self.store.words.now_ms()
+        );
+        let last: Option<u64> = column(&row, "reserved_ids")?;
+        let values = values![
+            hi.max(self.start()),
+            options.id_max.min(self.store.id_max),
+            options.step.get(),
+            options.step_min.get(),
+            options.step_max.get(),
+            options.cover_s,
+            options.refill_percent,
+            link.server.identity.as_str(),
+            last.unwrap_or(0).max(first_recorded(options)),
+            self.tag.as_str(),
+            hi,
+        ];
+        link.change_one(update, values).await?;
+        // What lies below may be in tables since.
+        discard_all(&self.store, &self.tag, link).await.map(Ok)
     }
 
     async fn insert(&self, link: &mut Link) -> Result<(), StoreError> {
@@ -117,17 +158,21 @@ impl CreateTag {
             options.step_max.get(),
             options.cover_s,
             options.refill_percent,
-            // A replica that has the tag and not its first reservation leaves a gap, too.
             link.server.identity.as_str(),
-            options.step.get().saturating_mul(2),
+            first_recorded(options),
             Uuid::new_v4().simple().to_string(),
         ];
         link.change_one(insert, values).await
     }
 }
 
+/// What is recorded as reserved, so that a replica that has the tag and not its first reservation leaves a gap, too.
+fn first_recorded(options: &TagOptions) -> u64 {
+    options.step.get().saturating_mul(2)
+}
+
 /// Why a tag is not its asker's alone: tables of a rule get its ids, or go over to it. No attempt begins before the transaction ends.
-async fn rule_for(tag: &Tag, link: &mut Link) -> Result<Option<Failure>, StoreError> {
+pub(super) async fn rule_for(tag: &Tag, link: &mut Link) -> Result<Option<Failure>, StoreError> {
     lock(link).await?;
     let is_it = |keys: Option<&KeySpace>| keys.and_then(KeySpace::tag) == Some(tag);
     let rules = rules(link, None).await?;

@@ -10,6 +10,7 @@ mod requests;
 mod rights;
 mod store;
 mod tables;
+mod tags;
 
 use std::path::Path;
 

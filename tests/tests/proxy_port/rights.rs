@@ -1,13 +1,13 @@
 //! What users of key ports may do with which names, and what others are told.
 
-use keywright_testkit::redis::{RespClient, RespValue};
+use keywright_testkit::redis::RespValue;
 use keywright_testkit::{ProxyProcess, Result, assert_has};
 use tempfile::TempDir;
 
 use super::{PASSWORD, USERS, bulk, client_as, config_at, ok, port_with_users};
 
 /// Who may do what by the table below: a user, a right, a name.
-const MAY: [(&str, &str, &str); 9] = [
+const MAY: [(&str, &str, &str); 10] = [
     ("app", "use", "orders"),
     ("app", "use", "tokens"),
     ("everything", "use", "orders"),
@@ -15,6 +15,7 @@ const MAY: [(&str, &str, &str); 9] = [
     ("everything", "use", "tokens"),
     ("everything", "use", "none"),
     ("keeper", "manage", "orders"),
+    ("keeper", "manage", "ordinary"),
     ("keeper", "create", "fresh.keeper"),
     ("root", "administer", ""),
 ];
@@ -46,10 +47,17 @@ fn each_user_may_what_was_granted_and_nothing_else() -> Result<()> {
                 look(request, "use", name)?;
             }
             look(&["KEYWRIGHT", "ADVANCE", name, "0"], "manage", name)?;
+            look(&["KEYWRIGHT", "ALTER", name, "STEP", "0"], "manage", name)?;
+            look(&["KEYWRIGHT", "DROP", name], "manage", name)?;
             look(&["KEYWRIGHT", "CREATE", name], "create", name)?;
         }
         let fresh = format!("fresh.{user}");
         look(&["KEYWRIGHT", "CREATE", &fresh], "create", &fresh)?;
+        // Names that the listener does not have.
+        for name in [&fresh, "ordinary"] {
+            look(&["KEYWRIGHT", "ALTER", name, "STEP", "9"], "manage", name)?;
+            look(&["KEYWRIGHT", "DROP", name], "manage", name)?;
+        }
         for request in [
             &["KEYWRIGHT", "USER", "LIST"][..],
             &["KEYWRIGHT", "USER", "ADD", "orders", PASSWORD],
@@ -117,49 +125,6 @@ fn strangers_are_told_nothing() -> Result<()> {
     assert_eq!(client.say("ACL WHOAMI")?, bulk("app"));
     assert_eq!(client.say("RESET")?, RespValue::Simple("RESET".to_owned()));
     assert_has(client.say("INCR orders")?.error()?, &["NOAUTH"]);
-    Ok(())
-}
-
-#[test]
-fn tags_are_made_and_raised_by_those_who_may() -> Result<()> {
-    let port = port_with_users("")?;
-    let mut keeper = client_as(port.proxy.key_port()?, "keeper")?;
-    assert_eq!(keeper.say("KEYWRIGHT CREATE fresh.keys")?, ok());
-    for (request, expected) in [
-        ("CREATE fresh.keys", "TAG_EXISTS"),
-        ("CREATE fresh.k\\", "TAG_INVALID"),
-        ("ADVANCE orders -1", "ARGUMENT_OUT_OF_RANGE"),
-        ("ADVANCE orders x", "ERR value is not an integer"),
-        ("ADVANCE order 5", "TAG_UNKNOWN"),
-        (
-            "ALTER orders",
-            "ERR tags are made and raised through this port",
-        ),
-        ("DROP orders", "ERR tags are made and raised"),
-    ] {
-        let reply = keeper.say(&format!("KEYWRIGHT {request}"))?;
-        assert_has(reply.error()?, &[expected]);
-    }
-    let next = keeper.say("KEYWRIGHT ADVANCE orders 5000000")?;
-    assert_eq!(next, RespValue::Integer(5_000_001));
-    let mut config = port.config.clone();
-    config.key_ports =
-        vec!["keys = { fresh = \"segment:fresh.keys\", orders = \"segment:orders\" }\n".to_owned()];
-    // What other listeners are for others is here for everybody.
-    let open = ProxyProcess::start(config)?;
-    let mut client = RespClient::connect(open.key_port()?)?;
-    assert_eq!(client.say("INCR fresh")?, RespValue::Integer(1));
-    assert!(client.say("INCR orders")?.integer()? > 5_000_000);
-    let refused = client.say("KEYWRIGHT ADVANCE orders 6000000")?;
-    assert_has(
-        refused.error()?,
-        &["ERR nothing is managed through a listener without users"],
-    );
-    assert_has(
-        client.say("KEYWRIGHT USER LIST")?.error()?,
-        &["ERR nothing is managed"],
-    );
-    assert_eq!(client.say("KEYWRIGHT USER WHOAMI")?, bulk("default"));
     Ok(())
 }
 

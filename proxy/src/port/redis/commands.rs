@@ -109,6 +109,10 @@ fn keywright(
         KeywrightCommand::Advance { name, above } => {
             return tags::advance((name, above), who, keys, to);
         }
+        KeywrightCommand::Alter { name, altered } => {
+            return tags::alter((name, &altered), who, keys, to);
+        }
+        KeywrightCommand::Drop(name) => return tags::drop_tag(name, who, keys, to),
         KeywrightCommand::User(command) => {
             return manage::carry_out_user(command, who, keys, to);
         }
