@@ -191,3 +191,53 @@ fn the_command_says_what_it_did() -> Result<()> {
     }
     Ok(())
 }
+
+/// Whoever may use the store's account makes the first administrator, who makes the others.
+#[test]
+fn init_makes_the_first_administrator() -> Result<()> {
+    let scratch = TempDir::new()?;
+    let config = config_at(scratch.path(), "users = true\n");
+    let file = scratch.path().join("password").display().to_string();
+    std::fs::write(&file, format!("{PASSWORD}\nanother line\n"))?;
+    let said = |arguments: &[&str]| ProxyProcess::said(&config, arguments);
+    said(&["init"])?;
+    let nobody = "lets in users only, and there are none yet: keywright init --admin NAME";
+    assert_has(
+        &said(&["check"])?,
+        &["store: warning: listener 127.0.0.1:", nobody],
+    );
+    let admin = ["init", "--admin", "root", "--password-file", &file];
+    assert_has(
+        &said(&admin)?,
+        &["added user \"root\", who administers users"],
+    );
+    assert!(!said(&["check"])?.contains("lets in users only"));
+    assert_eq!(said(&["user", "list"])?, "root administer *\n");
+    // Once more, with another password: it may be in a script.
+    std::fs::write(&file, "another sesame\n")?;
+    let again = said(&admin)?;
+    assert_has(
+        &again,
+        &["user \"root\" is there already, and was left as it is"],
+    );
+    let proxy = ProxyProcess::start(config.clone())?;
+    let mut root = client_as(proxy.key_port()?, "root")?;
+    let add = root.ask(&["KEYWRIGHT", "USER", "ADD", "app", "12345678"])?;
+    assert_eq!(add, ok());
+    for (arguments, expected) in [
+        (&["init", "--admin", "a:b"][..], "a user's name has 1 to 64"),
+        (
+            &["init", "--admin", "x", "--password-file", "/none"],
+            "cannot be read",
+        ),
+        (
+            &["init", "--password-file", &file],
+            "--password-file is that of --admin NAME",
+        ),
+    ] {
+        let output = ProxyProcess::command(&config, arguments)?;
+        assert!(!output.status.success());
+        assert_has(&String::from_utf8(output.stderr)?, &[expected]);
+    }
+    Ok(())
+}
