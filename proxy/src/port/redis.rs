@@ -15,3 +15,4 @@ mod refused;
 mod session;
 mod tags;
 mod told;
+mod turn;

@@ -172,7 +172,10 @@ fn keys_of(
     }
     match AskedKeys::new(keys, name, asked, context.limits.output_bytes_max) {
         Ok(asked) => match asked.request.try_take() {
-            Some(taken) => asked.tell(&taken, keys, to),
+            Some(taken) => {
+                asked.tell(&taken, keys, to);
+                return Outcome::Told(asked);
+            }
             None => return Outcome::Keys(asked),
         },
         Err((named, failure)) => {
