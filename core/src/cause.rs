@@ -139,6 +139,9 @@ pub enum Cause {
     UserUnknown,
     /// A user's name, password, rights or pattern cannot be such, or there can be no more of them; the message says which and why.
     UserInvalid,
+    /// A rule, a `[[feed]]` or a listener names the tag, so it is not made through a key port: where the store has lost it, its ids would come
+    /// again. `keywright init` makes it, above the ids that tables have.
+    TagInUse,
     /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more are given: give the name
     /// of the key port others.
     KeysLeft,
@@ -250,7 +253,7 @@ impl Cause {
     ];
 
     /// Those that only a client of a key port can meet.
-    pub const OF_PORT: [Self; 15] = [
+    pub const OF_PORT: [Self; 16] = [
         Self::CommandRefused,
         Self::KeyKind,
         Self::PasswordMissing,
@@ -261,6 +264,7 @@ impl Cause {
         Self::UserExists,
         Self::UserUnknown,
         Self::UserInvalid,
+        Self::TagInUse,
         Self::KeysLeft,
         Self::PathUnknown,
         Self::MethodRefused,
@@ -329,6 +333,7 @@ impl Cause {
             Self::UserExists           => Row::of("user_exists", "42710", ARGUMENTS, false, "input"),
             Self::UserUnknown          => Row::of("user_unknown", "42704", ARGUMENTS, false, "input"),
             Self::UserInvalid          => Row::of("user_invalid", "22023", ARGUMENTS, false, "input"),
+            Self::TagInUse             => Row::of("tag_in_use", "55006", ARGUMENTS, false, "state"),
             Self::KeysLeft             => Row::of("keys_left", "55000", NO_KEY, false, "state"),
             Self::PathUnknown          => Row::of("path_unknown", "42704", 1235, false, "input"),
             Self::MethodRefused        => Row::of("method_refused", "42000", 1235, false, "input"),

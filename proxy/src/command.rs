@@ -13,6 +13,7 @@ pub(crate) mod serving;
 mod signals;
 pub(crate) mod store;
 mod switching;
+pub(crate) mod tag;
 mod unseen_ids;
 pub(crate) mod user;
 mod wanted;

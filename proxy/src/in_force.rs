@@ -23,6 +23,7 @@ use crate::metrics::{Counters, Metric};
 use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, KeyStandings, rule_name};
+use crate::tags_in_use::TagsInUse;
 use crate::users::PortUsers;
 
 pub use sources::{KeySpaces, Source, effective, key_spaces_of};
@@ -87,7 +88,9 @@ impl State {
         users: Option<&PortUsers>,
     ) -> Result<ConfigSnapshot> {
         let config = effective(&self.config, self.known.as_ref());
-        let ports = PortKeys::all(&config, keys, counters, self.standings.as_ref(), users);
+        let in_use = Arc::new(TagsInUse::of(&[&self.config, &config]));
+        let standings = self.standings.as_ref();
+        let ports = PortKeys::all(&config, keys, counters, standings, users, &in_use);
         let ports = ports.map_err(|failure| anyhow::anyhow!("{failure}"))?;
         let snapshot = ConfigSnapshot::new(
             &config,

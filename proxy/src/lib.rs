@@ -28,4 +28,5 @@ pub mod schema;
 pub mod serve;
 pub mod status;
 pub mod switch;
+pub mod tags_in_use;
 pub mod users;

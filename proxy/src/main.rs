@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use command::{
-    File, advance, check, decode, explain, generate, init, release, serving, store, user, worker,
+    File, advance, check, decode, explain, generate, init, release, serving, store, tag, user,
+    worker,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -38,6 +39,8 @@ enum Command {
     Init(init::Init),
     /// Have all later ids lie above those that you vouch for: after an old backup of the store, or where a server cannot be asked.
     Advance(advance::Advance),
+    /// Tags: change how programs reserve of them, drop those that are no more used.
+    Tag(tag::Tag),
     /// What is done to the store as a whole, such as after a backup was restored.
     Store(store::Store),
     /// Worker ids of PostgreSQL databases: give them for good, list them, take them back.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Init(init) => init.run(),
         Command::Advance(advance) => advance.run(),
+        Command::Tag(tag) => tag.run(),
         Command::Store(store) => store.run(),
         Command::Worker(worker) => worker.run(),
         Command::User(user) => user.run(),

@@ -3,8 +3,9 @@
 mod counted;
 mod family;
 mod http;
+mod latency;
 mod page;
-pub(crate) mod port;
+pub mod port;
 mod render;
 
 use std::collections::BTreeMap;
@@ -228,12 +229,17 @@ impl Counters {
     }
 
     /// A key port. It goes on where it was after another reading of the configuration.
-    pub(crate) fn port(&self, bind: &str) -> Arc<PortFigures> {
+    pub fn port(&self, bind: &str) -> Arc<PortFigures> {
         let mut ports = locked(&self.ports);
         let figures = ports
             .entry(bind.to_owned())
             .or_insert_with(|| Arc::new(PortFigures::new(&self.series, bind)));
         Arc::clone(figures)
+    }
+
+    /// All of them.
+    fn ports(&self) -> Vec<Arc<PortFigures>> {
+        locked(&self.ports).values().cloned().collect()
     }
 
     /// The configuration was read, at the start or by SIGHUP.

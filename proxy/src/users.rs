@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use keywright_core::{Cause, Step, Tag};
 use keywright_store::users::{PasswordHash, Right, User, UserChange, UserName, UserTable};
-use keywright_store::{Above, Failure, FollowedUsers, Keys, TagOptions};
+use keywright_store::{Above, Failure, FollowedUsers, Keys, TagChange, TagOptions};
 use tokio::time::timeout;
 
 use crate::users::login::{Login, Logins};
@@ -118,16 +118,31 @@ impl PortUsers {
         Ok(())
     }
 
-    /// Makes a tag.
+    /// Makes a tag that is for no rule's tables.
     ///
     /// # Errors
-    /// There is one already; the store cannot be used.
+    /// There is one already, or a rule is for it; the store cannot be used.
     pub(crate) async fn create(&self, tag: &Tag) -> Result<(), Failure> {
         let step = Step::new(STEP);
         let step = step.map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()));
-        self.keys
-            .create_tag(tag, &TagOptions::with_step(step?))
-            .await
+        let options = TagOptions::with_step(step?);
+        self.keys.create_tag_of_no_rule(tag, &options).await
+    }
+
+    /// Changes a tag.
+    ///
+    /// # Errors
+    /// There is no such tag, or it cannot be so; the store cannot be used.
+    pub(crate) async fn alter(&self, tag: &Tag, change: &TagChange) -> Result<(), Failure> {
+        self.keys.alter_tag(tag, change).await
+    }
+
+    /// Drops a tag; the first number that nobody was given.
+    ///
+    /// # Errors
+    /// There is no such tag, or a rule is for it; the store cannot be used.
+    pub(crate) async fn drop_tag(&self, tag: &Tag) -> Result<u64, Failure> {
+        self.keys.drop_tag(tag).await
     }
 
     /// Raises a tag; the first number that nobody was given.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
@@ -161,6 +161,8 @@ fn everything() -> Result<String> {
         outcome,
     };
     tally.note(&mut all.map(event).to_vec());
+    let port = counters.port("127.0.0.1:6399");
+    port.name("orders").took(1, Duration::from_millis(1));
     let source = |remaining| SourceStats {
         name: format!("{remaining:?}"),
         issued: 1,
@@ -221,11 +223,14 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 #[test]
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
-    let commands: [&[&str]; 22] = [
+    let commands: [&[&str]; 25] = [
         &["run"],
         &["check"],
         &["init"],
         &["advance"],
+        &["tag"],
+        &["tag", "alter"],
+        &["tag", "drop"],
         &["store"],
         &["store", "restored"],
         &["worker"],

@@ -1,11 +1,13 @@
 //! What a request asks for.
 
+mod alter;
 mod keywright;
 mod refusal;
 pub mod table;
 mod user;
 mod word;
 
+pub use alter::Altered;
 pub use keywright::KeywrightCommand;
 pub use refusal::Refusal;
 pub use user::{Granted, Secret, UserCommand};

@@ -3,8 +3,8 @@
 mod oracle;
 
 use keywright_resp::command::{
-    ClientCommand, ClusterQuery, Command, CommandQuery, Granted, Hello, KeywrightCommand, Login,
-    Refusal, Secret, UserCommand, table,
+    Altered, ClientCommand, ClusterQuery, Command, CommandQuery, Granted, Hello, KeywrightCommand,
+    Login, Refusal, Secret, UserCommand, table,
 };
 use keywright_resp::fault::Fault;
 use keywright_resp::reply::Protocol;
@@ -208,6 +208,23 @@ fn commands_are_read_in_any_case() {
             }),
         ),
         (
+            "keywright alter orders step 9 Step_Max 10 refill_percent -1 description x",
+            Command::Keywright(KeywrightCommand::Alter {
+                name: b"orders",
+                altered: Altered {
+                    step: Some(9),
+                    step_max: Some(10),
+                    refill_percent: Some(-1),
+                    description: Some(b"x"),
+                    ..Altered::default()
+                },
+            }),
+        ),
+        (
+            "keywright drop orders",
+            Command::Keywright(KeywrightCommand::Drop(b"orders")),
+        ),
+        (
             "keywright user add app secret",
             of_user(UserCommand::Add {
                 name: b"app",
@@ -276,8 +293,18 @@ fn what_is_refused_is_refused_with_the_reason() {
         ("cluster meet", "unknown subcommand"),
         ("cluster slots 1", "wrong number"),
         ("keywright next a some 1", "syntax error"),
-        ("keywright alter a", "neither altered nor dropped"),
-        ("keywright drop a", "neither altered nor dropped"),
+        ("keywright alter a", "wrong number"),
+        ("keywright alter a step", "wrong number"),
+        ("keywright alter a step 1 cover_s", "wrong number"),
+        ("keywright alter a step x", "not an integer"),
+        ("keywright alter a step 1 step 1", "syntax error"),
+        (
+            "keywright alter a description x description x",
+            "syntax error",
+        ),
+        ("keywright alter a id_max 1", "syntax error"),
+        ("keywright drop", "wrong number"),
+        ("keywright drop a b", "wrong number"),
         ("keywright create", "wrong number"),
         ("keywright advance a", "wrong number"),
         ("keywright advance a b", "not an integer"),

@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often tables went over to the tag, or left it; ranges of an older one are worthless',
     first_id       BIGINT UNSIGNED NULL COMMENT 'the first id that tables could get when they first went over to the tag; NULL: none ever did',
     key_space_id   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'drawn when the tag was made: a tag of another store, or one made anew, is another key space',
+    dropped_ms     BIGINT NULL COMMENT 'when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';

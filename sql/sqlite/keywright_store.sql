@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     generation     INTEGER NOT NULL DEFAULT 0, -- counts how often tables went over to the tag, or left it; ranges of an older one are worthless
     first_id       INTEGER, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
     key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the tag was made: a tag of another store, or one made anew, is another key space
+    dropped_ms     INTEGER, -- when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not
     PRIMARY KEY (tag)
 ) STRICT;
 

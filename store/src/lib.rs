@@ -66,4 +66,5 @@ pub use store::lease_rows::WorkerRow;
 pub use store::restored::{RestoredStore, RestoredTag};
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
+pub use store::tag_change::TagChange;
 pub use store::worker_id_admin::WorkerIdsRecorded;

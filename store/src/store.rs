@@ -12,6 +12,7 @@ pub(crate) mod schema;
 pub(crate) mod switch_commit;
 pub(crate) mod switch_rows;
 pub(crate) mod tag_admin;
+pub(crate) mod tag_change;
 mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;

@@ -250,7 +250,8 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::LoginsFull
         | Cause::UserExists
         | Cause::UserUnknown
-        | Cause::UserInvalid => bail!("{} is the proxy's", cause.name()),
+        | Cause::UserInvalid
+        | Cause::TagInUse => bail!("{} is the proxy's", cause.name()),
     })
 }
 

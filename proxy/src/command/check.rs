@@ -130,6 +130,9 @@ impl Check {
             }));
             inspected.push(of_listener);
         }
+        if let Some(warning) = without_users(&config, keys).await {
+            told.push(Reported::new(STORE, Severity::Warning, warning));
+        }
         let errors = unmatched(&config, &inspected).into_iter();
         told.extend(errors.map(|error| Reported::new(None, Severity::Error, error)));
         let warnings = stale_tags(&config, keys).await.into_iter();
@@ -147,6 +150,18 @@ impl Check {
         }
         told
     }
+}
+
+/// That nobody can log in where only users are let in. That the store cannot be asked is told elsewhere.
+async fn without_users(config: &Config, keys: &Keys) -> Option<String> {
+    let port = config.ports.iter().find(|port| port.has_users)?;
+    let users = keys.users().await.ok()?;
+    users.is_empty().then(|| {
+        format!(
+            "listener {} lets in users only, and there are none yet: keywright init --admin NAME adds the first administrator",
+            port.bind
+        )
+    })
 }
 
 /// A rule that is switched has its fence, and its keys are above all ids, only if the store says so.

@@ -1,12 +1,14 @@
-//! `init`: the store's tables and tags.
+//! `init`: the store's tables and tags, and the first administrator.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::{Cause, Step, Tag};
-use keywright_proxy::config::Configured;
+use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Highest, Unknown};
+use keywright_store::users::{UserChange, UserName};
 use keywright_store::{Above, Failure, Keys, TagListing, TagOptions, WorkerIdsRecorded};
 
+use super::user::{self, Password};
 use super::{File, runtime};
 
 /// Step of tags that are made.
@@ -43,20 +45,42 @@ pub(crate) struct Init {
     /// that numbers which can be assigned from now on were never set by hand.
     #[arg(long)]
     change_worker_ids: bool,
+    /// Add this user of key ports, who may administer the others, unless there is one of that name. The first line of standard input is the
+    /// password, or that of a file.
+    #[arg(long, value_name = "NAME")]
+    admin: Option<String>,
+    #[command(flatten)]
+    password: Password,
+}
+
+fn failed(failure: Failure) -> anyhow::Error {
+    anyhow::anyhow!("{failure}")
 }
 
 impl Init {
+    /// Creates what is missing, and raises what is too low.
     pub(crate) fn run(&self) -> Result<()> {
-        run(&self.file, self.accept_moved_file, self.change_worker_ids)
+        if self.admin.is_none() && self.password.is_file() {
+            bail!("--password-file is that of --admin NAME");
+        }
+        let (config, keys) = self.file.open()?;
+        // Before anything is made: whoever types a password need not do so in vain.
+        let admin = self.admin.as_ref();
+        let admin = admin.map(|name| user::administrator(name, &self.password));
+        let admin = admin.transpose()?;
+        runtime()?.block_on(async {
+            self.make(&config, &keys).await?;
+            if let Some((name, add)) = admin {
+                make_administrator(&keys, name, add).await?;
+            }
+            // A store's file is whole then.
+            keys.hand_back().await;
+            Ok(())
+        })
     }
-}
 
-/// Creates what is missing, and raises what is too low.
-fn run(file: &File, accept_moved_file: bool, change_worker_ids: bool) -> Result<()> {
-    let (config, keys) = file.open()?;
-    runtime()?.block_on(async {
-        let failed = |failure: Failure| anyhow::anyhow!("{failure}");
-        if accept_moved_file {
+    async fn make(&self, config: &Config, keys: &Keys) -> Result<()> {
+        if self.accept_moved_file {
             match keys.accept_moved().await.map_err(failed)? {
                 true => println!(
                     "accepted {}: it is another store from now on",
@@ -69,48 +93,63 @@ fn run(file: &File, accept_moved_file: bool, change_worker_ids: bool) -> Result<
             println!("created {made}");
         }
         match keys
-            .record_worker_ids(change_worker_ids)
+            .record_worker_ids(self.change_worker_ids)
             .await
             .map_err(failed)?
         {
             WorkerIdsRecorded::AsBefore => {}
             WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
-        let tags = config.tags();
-        let missing = keys.missing(&tags).await.map_err(failed)?;
-        let (highest, unknown) = schema::read_highest_ids(&config).await;
-        for tag in &tags {
-            let there = highest.iter().find(|highest| highest.tag == *tag);
-            let there = there.filter(|highest| highest.id > 0);
-            let is_made = missing.contains(tag) && {
-                let highest = there.map_or(0, |highest| highest.id);
-                let options = options(largest_of(&config.rules, tag), highest)?;
-                match keys.create_tag(tag, &options).await {
-                    Ok(()) => true,
-                    // By somebody else, meanwhile.
-                    Err(failure) if failure.cause() == Cause::TagExists => false,
-                    Err(failure) => return Err(failed(failure)),
-                }
-            };
-            if is_made {
-                match there {
-                    Some(there) => {
-                        println!("created tag \"{tag}\", above {}, {there}", there.id);
-                    }
-                    None => println!("created tag \"{tag}\""),
-                }
-            } else if let Some(there) = there {
-                raise(&keys, tag, there).await.map_err(failed)?;
+        make_tags(config, keys).await
+    }
+}
+
+/// The tags that the configuration names.
+async fn make_tags(config: &Config, keys: &Keys) -> Result<()> {
+    let tags = config.tags();
+    let missing = keys.missing(&tags).await.map_err(failed)?;
+    let (highest, unknown) = schema::read_highest_ids(config).await;
+    for tag in &tags {
+        let there = highest.iter().find(|highest| highest.tag == *tag);
+        let there = there.filter(|highest| highest.id > 0);
+        let is_made = missing.contains(tag) && {
+            let highest = there.map_or(0, |highest| highest.id);
+            let options = options(largest_of(&config.rules, tag), highest)?;
+            match keys.create_tag(tag, &options).await {
+                Ok(()) => true,
+                // By somebody else, meanwhile.
+                Err(failure) if failure.cause() == Cause::TagExists => false,
+                Err(failure) => return Err(failed(failure)),
             }
-            let concerns = |unknown: &&Unknown| unknown.tag.as_ref().is_none_or(|its| its == tag);
-            for Unknown { what, .. } in unknown.iter().filter(concerns) {
-                println!("note: whether tables have higher ids is not known of {what}");
+        };
+        if is_made {
+            match there {
+                Some(there) => {
+                    println!("created tag \"{tag}\", above {}, {there}", there.id);
+                }
+                None => println!("created tag \"{tag}\""),
             }
+        } else if let Some(there) = there {
+            raise(keys, tag, there).await.map_err(failed)?;
         }
-        // A store's file is whole then.
-        keys.hand_back().await;
-        Ok(())
-    })
+        let concerns = |unknown: &&Unknown| unknown.tag.as_ref().is_none_or(|its| its == tag);
+        for Unknown { what, .. } in unknown.iter().filter(concerns) {
+            println!("note: whether tables have higher ids is not known of {what}");
+        }
+    }
+    Ok(())
+}
+
+async fn make_administrator(keys: &Keys, name: UserName, add: UserChange) -> Result<()> {
+    match keys.change_user(name.clone(), add).await {
+        Ok(()) => println!("added user \"{name}\", who administers users"),
+        // By an earlier one, maybe.
+        Err(failure) if failure.cause() == Cause::UserExists => {
+            println!("user \"{name}\" is there already, and was left as it is");
+        }
+        Err(failure) => return Err(failed(failure)),
+    }
+    Ok(())
 }
 
 /// Lets a tag that is there go on above the ids that tables have.

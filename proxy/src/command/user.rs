@@ -27,7 +27,7 @@ pub(crate) struct User {
 enum Command {
     /// Add a user. The first line of standard input is the password, or that of a file.
     ///
-    /// The first administrator is made so: keywright user add NAME --rights administer --on '*'.
+    /// The first administrator is made so, or by keywright init --admin: keywright user add NAME --rights administer --on '*'.
     Add(Add),
     /// Give a user another password: the first line of standard input, or of a file. Whoever is connected as this user has to log in again.
     SetPassword(SetPassword),
@@ -42,7 +42,7 @@ enum Command {
 }
 
 #[derive(Args)]
-struct Password {
+pub(super) struct Password {
     /// A file whose first line is the password; without it standard input has it.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
@@ -135,8 +135,13 @@ fn change(file: &File, name: &str, change: UserChange) -> Result<()> {
 }
 
 impl Password {
+    /// Whether a file was named.
+    pub(super) fn is_file(&self) -> bool {
+        self.password_file.is_some()
+    }
+
     /// Read and hashed.
-    fn hash(&self) -> Result<PasswordHash> {
+    pub(super) fn hash(&self) -> Result<PasswordHash> {
         let password = match &self.password_file {
             Some(file) => {
                 let from = PasswordFrom {
@@ -165,6 +170,20 @@ impl Password {
         };
         secret::hash(password.as_bytes()).map_err(failed)
     }
+}
+
+/// A user who may administer users, and nothing else. Nothing is asked of the store yet.
+///
+/// # Errors
+/// It cannot be called so, or the password cannot be read, or be one.
+pub(super) fn administrator(name: &str, password: &Password) -> Result<(UserName, UserChange)> {
+    let granted = grant("administer", "*")?;
+    let name = UserName::parse(name).map_err(failed)?;
+    let add = UserChange::Add {
+        password: password.hash()?,
+        grants: vec![granted],
+    };
+    Ok((name, add))
 }
 
 impl Add {

@@ -1,5 +1,7 @@
 //! Families of series, as Prometheus's client crate has them.
 
+use std::time::Duration;
+
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
 /// Values are doubles to Prometheus: exact below 2^53.
@@ -45,6 +47,31 @@ pub(super) fn gauge(
         metric
     });
     family(name, help, MetricType::GAUGE, samples.collect())
+}
+
+/// A series of how long things took: how many there are in each class, by upper bounds in microseconds, of which the last class has none;
+/// and all of it together.
+pub(super) fn histogram(
+    labels: Vec<LabelPair>,
+    (bounds_us, classes): (&[u64], &[u64]),
+    sum: Duration,
+) -> Metric {
+    let mut up_to = 0;
+    let mut buckets = Vec::with_capacity(bounds_us.len());
+    for (bound_us, count) in bounds_us.iter().zip(classes) {
+        up_to += count;
+        let mut bucket = proto::Bucket::default();
+        bucket.set_upper_bound(Duration::from_micros(*bound_us).as_secs_f64());
+        bucket.set_cumulative_count(up_to);
+        buckets.push(bucket);
+    }
+    let mut histogram = proto::Histogram::default();
+    histogram.set_bucket(buckets);
+    histogram.set_sample_count(classes.iter().sum());
+    histogram.set_sample_sum(sum.as_secs_f64());
+    let mut metric = Metric::from_label(labels);
+    metric.set_histogram(histogram);
+    metric
 }
 
 /// A metric with all its series.

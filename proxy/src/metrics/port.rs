@@ -3,14 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use keywright_core::Cause;
+use prometheus::proto;
 
 use super::counted::{AllSeries, Metric, locked};
+use super::family::{histogram, label};
+use super::latency::{BOUNDS_US, Latency};
+
+/// Names of one key port that have a latency: each is more than a dozen of series. Those that come later, by further readings of the
+/// configuration, have none.
+const LATENCY_NAMES_MAX: usize = 1_000;
 
 /// The figures of one key port.
 #[derive(Debug)]
-pub(crate) struct PortFigures {
+pub struct PortFigures {
     bind: String,
     series: Arc<AllSeries>,
     requests: Arc<AtomicU64>,
@@ -20,8 +28,10 @@ pub(crate) struct PortFigures {
 
 /// The figures of one name.
 #[derive(Debug)]
-pub(crate) struct NameFigures {
+pub struct NameFigures {
     given: Arc<AtomicU64>,
+    /// How long requests took.
+    latency: Option<Latency>,
     /// The number that was given last; 0: none was.
     last: AtomicU64,
 }
@@ -84,11 +94,13 @@ impl PortFigures {
     }
 
     /// Those of a name. They go on where they were after another reading of the configuration.
-    pub(crate) fn name(&self, name: &str) -> Arc<NameFigures> {
+    pub fn name(&self, name: &str) -> Arc<NameFigures> {
         let mut names = locked(&self.names);
+        let has_latency = names.len() < LATENCY_NAMES_MAX;
         let figures = names.entry(name.to_owned()).or_insert_with(|| {
             Arc::new(NameFigures {
                 given: self.series.counter(Metric::PortKeys, &[&self.bind, name]),
+                latency: has_latency.then(Latency::default),
                 last: AtomicU64::new(0),
             })
         });
@@ -124,9 +136,28 @@ impl PortFigures {
         let ended = self.series.counter(Metric::PortCutOff, &labels);
         ended.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// How long requests for keys of each name took.
+    pub(super) fn latencies(&self) -> Vec<proto::Metric> {
+        let names = locked(&self.names);
+        let latencies = names.iter().filter_map(|(name, figures)| {
+            let latency = figures.latency.as_ref()?;
+            let labels = vec![label("listener", &self.bind), label("name", name)];
+            let classes = latency.classes();
+            Some(histogram(labels, (&BOUNDS_US, &classes), latency.sum()))
+        });
+        latencies.collect()
+    }
 }
 
 impl NameFigures {
+    /// So many requests for its keys took so long each, from when their turn came until they were answered, with keys or without.
+    pub fn took(&self, count: u64, each: Duration) {
+        if let Some(latency) = &self.latency {
+            latency.add(count, each);
+        }
+    }
+
     /// So many keys were given.
     pub(crate) fn gave(&self, count: u64) {
         self.given.fetch_add(count, Ordering::Relaxed);
@@ -145,5 +176,31 @@ impl NameFigures {
     /// How many keys were given.
     pub(crate) fn given(&self) -> u64 {
         self.given.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::{AllSeries, LATENCY_NAMES_MAX, PortFigures};
+
+    #[test]
+    fn so_many_names_have_a_latency_and_no_more() {
+        let figures = PortFigures::new(&Arc::new(AllSeries::default()), "127.0.0.1:6399");
+        for name in 0..LATENCY_NAMES_MAX + 10 {
+            figures
+                .name(&format!("name-{name}"))
+                .took(1, Duration::ZERO);
+        }
+        // As often as it is read.
+        figures.name("name-0").took(1, Duration::ZERO);
+        let latencies = figures.latencies();
+        assert_eq!(latencies.len(), LATENCY_NAMES_MAX);
+        let counts = latencies
+            .iter()
+            .map(|of| of.get_histogram().get_sample_count());
+        assert_eq!(counts.max(), Some(2));
     }
 }

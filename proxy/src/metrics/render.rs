@@ -1,18 +1,16 @@
 //! Figures as Prometheus reads them. What happens is counted in atomics of our own; families and their text are the client crate's.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use keywright_store::{FeedStats, Remaining, SourceStats, WAIT_BOUNDS_US};
 use prometheus::TextEncoder;
-use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 
-use super::family::{counter, family, gauge, label, number};
+use super::family::{counter, family, gauge, histogram, label, number};
 use super::{Counters, Reload, SwitchFigures};
 use crate::status::VERSION;
 use crate::status::clients::{Follows, ListenerFigures};
 
-/// Microseconds of a second.
-const US_PER_S: f64 = 1e6;
 /// Milliseconds of a second.
 const MS_PER_S: f64 = 1e3;
 
@@ -30,6 +28,7 @@ impl Counters {
         let mut families = vec![of_build()];
         families.push(self.of_open());
         families.extend(self.series.families());
+        families.push(self.of_port_latencies());
         families.extend(self.of_listeners());
         families.extend(self.of_reload());
         families.extend(self.of_switch());
@@ -45,6 +44,17 @@ impl Counters {
     fn of_open(&self) -> MetricFamily {
         let open = [(Vec::new(), number(self.open()))];
         gauge("connections", "Clients that are connected.", open)
+    }
+
+    fn of_port_latencies(&self) -> MetricFamily {
+        let ports = self.ports();
+        let latencies = ports.iter().flat_map(|port| port.latencies());
+        family(
+            "port_request_seconds",
+            "How long requests for keys of a name took at a key port, from when their turn came to their answer, with keys or without.",
+            MetricType::HISTOGRAM,
+            latencies.collect(),
+        )
     }
 
     fn of_listeners(&self) -> [MetricFamily; 2] {
@@ -271,22 +281,9 @@ fn of_refills(sources: &[SourceStats]) -> [MetricFamily; 6] {
 /// How long statements waited for keys.
 fn key_waits(sources: &[SourceStats]) -> MetricFamily {
     let samples = sources.iter().map(|of| {
-        let mut up_to = 0;
-        let mut buckets = Vec::new();
-        for (bound_us, count) in WAIT_BOUNDS_US.into_iter().zip(of.waited) {
-            up_to += count;
-            let mut bucket = proto::Bucket::default();
-            bucket.set_upper_bound(number(bound_us) / US_PER_S);
-            bucket.set_cumulative_count(up_to);
-            buckets.push(bucket);
-        }
-        let mut histogram = proto::Histogram::default();
-        histogram.set_bucket(buckets);
-        histogram.set_sample_count(of.waited.iter().sum());
-        histogram.set_sample_sum(number(of.wait_us) / US_PER_S);
-        let mut metric = Metric::from_label(vec![label("source", &of.name)]);
-        metric.set_histogram(histogram);
-        metric
+        let labels = vec![label("source", &of.name)];
+        let classes: (&[u64], &[u64]) = (&WAIT_BOUNDS_US, &of.waited);
+        histogram(labels, classes, Duration::from_micros(of.wait_us))
     });
     family(
         "key_wait_seconds",

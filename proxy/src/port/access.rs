@@ -83,9 +83,7 @@ impl Who {
                 Cause::CommandRefused,
                 "nothing is managed through a listener without users",
             )
-            .hint(
-                "keywright init and keywright advance do it, or users = true of the [[listener]]",
-            )),
+            .hint("keywright init, advance and tag do it, or users = true of the [[listener]]")),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::config::{Config, Port};
 use crate::metrics::Counters;
 use crate::metrics::port::{NameFigures, PortFigures};
 use crate::switch::KeyStandings;
+use crate::tags_in_use::TagsInUse;
 use crate::users::PortUsers;
 
 /// A key port as it is in force.
@@ -30,6 +31,8 @@ pub(crate) struct PortKeys {
     pub(crate) held_ms_max: u64,
     /// Who may take keys; `None`: whoever knows the password, if there is one.
     pub(crate) users: Option<PortUsers>,
+    /// Tags that are not the port's alone.
+    pub(crate) tags_in_use: Arc<TagsInUse>,
     names: HashMap<Vec<u8>, Arc<NamedKeys>>,
 }
 
@@ -77,6 +80,7 @@ impl Gives {
 
 impl PortKeys {
     /// All key ports. `standings`: what the store says of keys that tables go over to and leave; `None`: it has not answered yet.
+    /// `tags_in_use`: those that others name.
     ///
     /// # Errors
     /// A source of keys cannot be made.
@@ -86,6 +90,7 @@ impl PortKeys {
         counters: &Counters,
         standings: Option<&KeyStandings>,
         users: Option<&PortUsers>,
+        tags_in_use: &Arc<TagsInUse>,
     ) -> Result<Vec<Arc<PortKeys>>, Failure> {
         let ports = config.ports.iter().map(|port| {
             let figures = counters.port(&port.bind);
@@ -110,6 +115,7 @@ impl PortKeys {
             Ok(Arc::new(PortKeys {
                 names: names.collect::<Result<_, Failure>>()?,
                 users: users.filter(|_| port.has_users).cloned(),
+                tags_in_use: Arc::clone(tags_in_use),
                 port: port.clone(),
                 figures,
                 layout: config.store.layout(),

@@ -1,7 +1,7 @@
 //! Keys over the Redis protocol.
 //!
 //! [`session`]: one connection as a state machine without sockets. [`commands`]: what becomes of a request: [`answer`] answers, [`told`] tells keys,
-//! [`login`] lets in, [`manage`] changes something. [`connection`]: its sockets.
+//! [`login`] lets in, [`manage`] changes users, [`tags`] tags. [`connection`]: its sockets.
 
 mod answer;
 mod client;
@@ -13,4 +13,6 @@ mod manage;
 mod outcome;
 mod refused;
 mod session;
+mod tags;
 mod told;
+mod turn;

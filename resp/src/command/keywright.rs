@@ -1,5 +1,6 @@
 //! `KEYWRIGHT …`: what Redis has no command for.
 
+use super::alter::Altered;
 use super::refusal::Refusal;
 use super::user::UserCommand;
 use super::word::{Word, integer};
@@ -30,6 +31,15 @@ pub enum KeywrightCommand<'a> {
         /// The highest that was given.
         above: i64,
     },
+    /// Something of a name's tag is to be otherwise.
+    Alter {
+        /// The name.
+        name: &'a [u8],
+        /// What.
+        altered: Altered<'a>,
+    },
+    /// A tag is to be no more.
+    Drop(&'a [u8]),
     /// Who may do what.
     User(UserCommand<'a>),
 }
@@ -67,11 +77,17 @@ impl<'a> KeywrightCommand<'a> {
                 above: integer(request.argument(3).unwrap_or_default())
                     .ok_or(Refusal::NotInteger)?,
             }),
+            (b"ALTER", 5..) => Ok(Self::Alter {
+                name: name.ok_or_else(arity)?,
+                altered: Altered::parse(request)?,
+            }),
+            (b"DROP", 3) => name.map(Self::Drop).ok_or_else(arity),
             (b"USER", _) => UserCommand::parse(request).map(Self::User),
-            (b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"CREATE" | b"ADVANCE", _) => Err(arity()),
-            (b"ALTER" | b"DROP", _) => Err(Refusal::Unsupported(
-                "tags are made and raised through this port, and neither altered nor dropped: change their rows in the store",
-            )),
+            (
+                b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"CREATE" | b"ADVANCE" | b"ALTER"
+                | b"DROP",
+                _,
+            ) => Err(arity()),
             _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),
         }
     }

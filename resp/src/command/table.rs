@@ -95,7 +95,7 @@ pub const ROWS: [Row; 21] = [
         "KEYWRIGHT",
         -2,
         NONE,
-        "NEXT, DECODE, LIST, STATS, CREATE, ADVANCE, USER: what Redis has no command for.",
+        "NEXT, DECODE, LIST, STATS, CREATE, ALTER, ADVANCE, DROP, USER: what Redis has no command for.",
     ),
 ];
 

@@ -16,6 +16,7 @@ use crate::store::lease_rows::{ListLeases, WorkerRow};
 use crate::store::restored::{Restore, RestoredStore};
 use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
+use crate::store::tag_change::{AlterTag, DropTag, TagChange};
 use crate::store::tag_rows::unknown;
 
 /// How long making the store's tables may take, milliseconds: a server that syncs each to disk needs some seconds.
@@ -170,25 +171,71 @@ impl Keys {
     /// # Errors
     /// [`Cause::TagExists`]; another system's table; the store cannot be used.
     pub async fn create_tag(&self, tag: &Tag, options: &TagOptions) -> Result<(), Failure> {
-        if !self.0.store.dialect.is_own() {
-            let name = self.0.store.dialect.name();
-            return Err(Failure::new(
-                Cause::TagInvalid,
-                format!("tags of dialect {name} are made by their own system"),
-            ));
-        }
+        self.create(tag, options, false).await
+    }
+
+    /// The same, where nobody has looked at tables for ids of the tag: so it is not made where the store says that a rule is for it.
+    ///
+    /// # Errors
+    /// As [`Keys::create_tag`]; [`Cause::TagInUse`].
+    pub async fn create_tag_of_no_rule(
+        &self,
+        tag: &Tag,
+        options: &TagOptions,
+    ) -> Result<(), Failure> {
+        self.create(tag, options, true).await
+    }
+
+    async fn create(&self, tag: &Tag, options: &TagOptions, alone: bool) -> Result<(), Failure> {
+        self.refuse_other_systems()?;
         let create = CreateTag {
             store: Arc::clone(&self.0.store),
             tag: tag.clone(),
             options: *options,
+            alone,
         };
-        match self.run(create).await? {
-            true => Ok(()),
-            false => Err(Failure::new(
-                Cause::TagExists,
-                format!("tag \"{tag}\" exists already"),
-            )),
+        self.run(create).await?
+    }
+
+    /// Changes a tag in Keywright's own table. Programs hear of it with their next reservation.
+    ///
+    /// # Errors
+    /// There is no such tag, or it cannot be so; another system's table; the store cannot be used.
+    pub async fn alter_tag(&self, tag: &Tag, change: &TagChange) -> Result<(), Failure> {
+        self.refuse_other_systems()?;
+        change.check()?;
+        let alter = AlterTag {
+            store: Arc::clone(&self.0.store),
+            tag: tag.clone(),
+            change: change.clone(),
+        };
+        self.run(alter).await?
+    }
+
+    /// Has nobody reserve of a tag any more, which no rule may be for. Programs use up what they have reserved before. The first id that
+    /// nobody was given: one of the same name that is made later goes on there.
+    ///
+    /// # Errors
+    /// There is no such tag; [`Cause::TagInUse`]; another system's table; the store cannot be used.
+    pub async fn drop_tag(&self, tag: &Tag) -> Result<u64, Failure> {
+        self.refuse_other_systems()?;
+        let drop = DropTag {
+            store: Arc::clone(&self.0.store),
+            tag: tag.clone(),
+        };
+        self.run(drop).await?
+    }
+
+    /// Other systems make, change and remove their tags themselves.
+    fn refuse_other_systems(&self) -> Result<(), Failure> {
+        if self.0.store.dialect.is_own() {
+            return Ok(());
         }
+        let name = self.0.store.dialect.name();
+        Err(Failure::new(
+            Cause::TagInvalid,
+            format!("tags of dialect {name} are made, altered and dropped by their own system"),
+        ))
     }
 
     /// Has all later ids lie above those that somebody vouches for; never lowers anything. Programs use up what they have reserved

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Layout, Tag};
 
+use super::returned::discard_all;
 use super::tag_read::read_row;
 use super::tag_request::Denied;
 use super::tag_rows::unknown;
@@ -103,18 +104,8 @@ impl AdvanceTag {
         values.extend(values![number, tag.as_str(), row.number]);
         let update = store.dialect.advance_row(&store.segment_table, store.words);
         link.change_one(update, values).await?;
-        self.discard_rests(link).await?;
+        discard_all(store, tag, link).await?;
         Ok(Ok(row.ends.first_free(number)))
-    }
-
-    async fn discard_rests(&self, link: &mut Link) -> Result<(), StoreError> {
-        let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
-        let table = self.store.segment_table.plain();
-        let values = values![table, self.tag.as_str()];
-        match link.change(delete, values).await {
-            Err(error) if error.is_missing_table() => Ok(()),
-            result => result.map(|_| ()),
-        }
     }
 }
 

@@ -47,6 +47,20 @@ pub(super) async fn discard(
     }
 }
 
+/// Throws all rests of a tag away: from now on it goes on above them.
+pub(super) async fn discard_all(
+    store: &Store,
+    tag: &Tag,
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
+    let values = values![store.segment_table.plain(), tag.as_str()];
+    match link.change(delete, values).await {
+        Err(error) if error.is_missing_table() => Ok(()),
+        result => result.map(|_| ()),
+    }
+}
+
 /// Takes a range that was handed back out of the store, after [`discard`]; the tag's row is locked, so nobody else is doing
 /// the same.
 pub(super) async fn take_returned(

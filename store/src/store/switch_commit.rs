@@ -6,7 +6,9 @@ use std::sync::Arc;
 use keywright_core::Tag;
 
 use super::lease_rows::all_rows;
+use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
+use super::tag_read::is_dropped;
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::lease::first_above;
 use crate::lease::space::Space;
@@ -252,8 +254,9 @@ impl Commit {
     async fn bound_of_tag(&self, tag: &Tag, link: &mut Link) -> Result<Option<Bound>, StoreError> {
         let select = self.store.select_row();
         let row = link.first(select, values![tag.as_str()]).await?;
-        let Some(row) = row else {
-            return Ok(None);
+        let row = match row {
+            Some(row) if !is_dropped(&self.store, &row)? => row,
+            Some(_) | None => return Ok(None),
         };
         let server: Option<String> = column(&row, "server")?;
         Ok(Some(Bound {
@@ -305,10 +308,7 @@ pub(super) async fn raise(
     );
     link.change_one(update, values![hi, hi, tag.as_str()])
         .await?;
-    let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
-    link.change(delete, values![table.plain(), tag.as_str()])
-        .await?;
-    Ok(())
+    discard_all(store, tag, link).await
 }
 
 /// By the store's clock, unix milliseconds.

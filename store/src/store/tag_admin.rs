@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
-use keywright_core::{Step, Tag};
+use keywright_core::{Cause, Step, Tag};
 use uuid::Uuid;
 
+use super::returned::discard_all;
+use super::switch_rows::{lock, rules};
+use super::tag_read::is_dropped;
 use super::{Link, Store, StoreError, Transaction, column, values};
+use crate::failure::Failure;
+use crate::switch::space::KeySpace;
+use crate::switch::state::{InForce, RuleName};
 
 /// A tag to be made in Keywright's own table.
 #[derive(Debug, Clone, Copy)]
@@ -53,16 +59,88 @@ pub struct TagListing {
     pub step: u64,
 }
 
-/// Makes a tag. False when there is one of that name.
+/// Makes a tag. It begins above all that was reserved of one of that name: of one that was dropped, and of one that is lost as far as this
+/// program has seen.
 #[derive(Debug)]
 pub(crate) struct CreateTag {
     pub(crate) store: Arc<Store>,
     pub(crate) tag: Tag,
     pub(crate) options: TagOptions,
+    /// Only if no rule is for it.
+    pub(crate) alone: bool,
 }
 
-impl Transaction<bool> for CreateTag {
-    async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
+impl Transaction<Result<(), Failure>> for CreateTag {
+    async fn run(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
+        link.begin().await?;
+        if self.alone
+            && let Some(failure) = rule_for(&self.tag, link).await?
+        {
+            link.rollback().await?;
+            return Ok(Err(failure));
+        }
+        match self.insert(link).await {
+            Ok(()) => return link.commit().await.map(Ok),
+            // In PostgreSQL nothing more is done in this transaction.
+            Err(error) if error.is_duplicate() => link.rollback().await?,
+            Err(error) => return Err(error),
+        }
+        link.begin().await?;
+        let made = self.make_anew(link).await?;
+        link.end(made.is_ok()).await?;
+        Ok(made)
+    }
+}
+
+impl CreateTag {
+    /// Where its ids begin.
+    fn start(&self) -> u64 {
+        let seen = self.store.seen(&self.tag);
+        self.options.start.max(seen).max(1)
+    }
+
+    /// One that was dropped goes on in its row: who reserved last, and how much, tells whether a gap is to be left out. So does its key
+    /// space, since no id of it comes twice.
+    async fn make_anew(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
+        let row = link
+            .first(self.store.select_row(), values![self.tag.as_str()])
+            .await?;
+        let row = match row {
+            Some(row) if is_dropped(&self.store, &row)? => row,
+            Some(_) | None => {
+                let message = format!("tag \"{}\" exists already", self.tag);
+                return Ok(Err(Failure::new(Cause::TagExists, message)));
+            }
+        };
+        let hi: u64 = column(&row, "number")?;
+        let options = &self.options;
+        let update = format!(
+            "UPDATE {} SET hi = ?, id_max = ?, step = ?, step_min = ?, step_max = ?, cover_s = ?, refill_percent = ?, \
+             server = COALESCE(server, ?), reserved_ids = ?, reserved_ms = COALESCE(reserved_ms, {}), rate_per_s = COALESCE(rate_per_s, 0), \
+             description = NULL, dropped_ms = NULL WHERE tag = ? AND hi = ?",
+            self.store.segment_table,
+            self.store.words.now_ms()
+        );
+        let last: Option<u64> = column(&row, "reserved_ids")?;
+        let values = values![
+            hi.max(self.start()),
+            options.id_max.min(self.store.id_max),
+            options.step.get(),
+            options.step_min.get(),
+            options.step_max.get(),
+            options.cover_s,
+            options.refill_percent,
+            link.server.identity.as_str(),
+            last.unwrap_or(0).max(first_recorded(options)),
+            self.tag.as_str(),
+            hi,
+        ];
+        link.change_one(update, values).await?;
+        // What lies below may be in tables since.
+        discard_all(&self.store, &self.tag, link).await.map(Ok)
+    }
+
+    async fn insert(&self, link: &mut Link) -> Result<(), StoreError> {
         let options = &self.options;
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
@@ -71,29 +149,43 @@ impl Transaction<bool> for CreateTag {
             self.store.segment_table,
             self.store.words.now_ms()
         );
-        link.begin().await?;
         let values = values![
             self.tag.as_str(),
-            options.start.max(1),
+            self.start(),
             options.id_max.min(self.store.id_max),
             options.step.get(),
             options.step_min.get(),
             options.step_max.get(),
             options.cover_s,
             options.refill_percent,
-            // A replica that has the tag and not its first reservation leaves a gap, too.
             link.server.identity.as_str(),
-            options.step.get().saturating_mul(2),
+            first_recorded(options),
             Uuid::new_v4().simple().to_string(),
         ];
-        let is_new = match link.change(insert, values).await {
-            Ok(_) => true,
-            Err(error) if error.is_duplicate() => false,
-            Err(error) => return Err(error),
-        };
-        link.end(is_new).await?;
-        Ok(is_new)
+        link.change_one(insert, values).await
     }
+}
+
+/// What is recorded as reserved, so that a replica that has the tag and not its first reservation leaves a gap, too.
+fn first_recorded(options: &TagOptions) -> u64 {
+    options.step.get().saturating_mul(2)
+}
+
+/// Why a tag is not its asker's alone: tables of a rule get its ids, or go over to it. No attempt begins before the transaction ends.
+pub(super) async fn rule_for(tag: &Tag, link: &mut Link) -> Result<Option<Failure>, StoreError> {
+    lock(link).await?;
+    let is_it = |keys: Option<&KeySpace>| keys.and_then(KeySpace::tag) == Some(tag);
+    let rules = rules(link, None).await?;
+    let mut rules = rules.into_iter().map(|(rule, _)| rule);
+    let found = rules.find(|rule| {
+        let next = rule.next.as_ref().and_then(Option::as_ref);
+        is_it(rule.keys.as_ref()) || is_it(next)
+    });
+    Ok(found.map(|InForce { rule, .. }| {
+        let RuleName { tables, column } = rule;
+        let message = format!("tag \"{tag}\" is that of the rule for {tables}.{column}");
+        Failure::new(Cause::TagInUse, message)
+    }))
 }
 
 /// Reads all tags.

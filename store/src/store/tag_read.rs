@@ -51,6 +51,14 @@ pub(super) fn read_row(
     Ok(Ok((row, now_ms)))
 }
 
+/// Whether the tag was dropped, which only Keywright's own are.
+pub(super) fn is_dropped(store: &Store, row: &Row) -> Result<bool, StoreError> {
+    match store.dialect {
+        Dialect::Keywright => Ok(column::<Option<i64>>(row, "dropped_ms")?.is_some()),
+        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(false),
+    }
+}
+
 /// The id that was drawn when the tag was made; it has none in other systems' tables, or where it was made by hand.
 pub(super) fn key_space(row: &Row) -> Result<Arc<str>, StoreError> {
     let id: String = column(row, "key_space_id")?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, Tag};
 
 use super::returned::{Worthless, discard, take_returned};
-use super::tag_read::{key_space, read_row};
+use super::tag_read::{is_dropped, key_space, read_row};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
@@ -36,6 +36,7 @@ async fn reserve(
         .rows(store.select_row(), values![request.tag.as_str()])
         .await?;
     let (row, now_ms) = match rows.as_slice() {
+        [row] if is_dropped(store, row)? => return Ok(Err(Denied::Other(dropped(request.tag)))),
         [row] => match read_row(
             store,
             row,
@@ -220,6 +221,12 @@ pub(crate) fn unknown(store: &Store, tag: &Tag) -> Failure {
         format!("tag \"{tag}\" is not in {table}"),
     );
     failure.hint("keywright init makes it; or correct the rule")
+}
+
+/// A tag whose row is there for one that may be made later.
+pub(super) fn dropped(tag: &Tag) -> Failure {
+    let failure = Failure::new(Cause::TagUnknown, format!("tag \"{tag}\" was dropped"));
+    failure.hint("made anew, by keywright init or KEYWRIGHT CREATE, it goes on above all that was reserved of it")
 }
 
 fn ambiguous(store: &Store, tag: &Tag) -> Denied {

@@ -8,6 +8,7 @@ mod both;
 mod bursts;
 mod causes;
 mod common;
+mod dropped_tags;
 mod etcd_cluster;
 mod etcd_refusals;
 mod etcd_rows;

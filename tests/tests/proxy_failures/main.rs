@@ -131,7 +131,8 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::LoginsFull
         | Cause::UserExists
         | Cause::UserUnknown
-        | Cause::UserInvalid => bail!("only a client of a key port can meet it"),
+        | Cause::UserInvalid
+        | Cause::TagInUse => bail!("only a client of a key port can meet it"),
     }
 }
 

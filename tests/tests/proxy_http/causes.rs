@@ -248,3 +248,30 @@ fn a_tag_at_its_end_is_no_reason_to_ask_again() -> Result<()> {
     assert_has(&refused.body, &["\"tag_exhausted\"", "\"retryable\":false"]);
     Ok(())
 }
+
+/// Ids that are made of time: so many at once would be of moments that are still far ahead.
+#[test]
+fn a_burst_that_runs_ahead_of_the_clock_is_told_to_slow_down() -> Result<()> {
+    let port = Port::start_with("", |config| ProxyConfig {
+        // 256 ids of one worker in 10 ms.
+        more: "[snowflake]\nlayout = \"sonyflake\"\nlead_ms_max = 1000\n".to_owned(),
+        ..config
+    })?;
+    let mut client = port.client()?;
+    let refused = client.say("POST /v1/keys/flakes?count=100000")?;
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_has(
+        &refused.body,
+        &[
+            "\"lead_exceeded\",\"message\":\"100000 snowflake keys at once would run further ahead of the clock than the 1000 ms",
+            "\"retryable\":true",
+        ],
+    );
+    // Smaller ones go on, and other names.
+    assert_eq!(client.say("POST /v1/keys/flakes?count=100")?.status, 200);
+    assert_eq!(client.say("POST /v1/keys/orders?count=100000")?.status, 200);
+    let refused = "keywright_port_refused_total{name=\"flakes\",cause=\"lead_exceeded\"";
+    assert_eq!(port.metric(refused)?, 1);
+    Ok(())
+}

@@ -57,6 +57,8 @@ fn keys_of_every_kind_are_given() -> Result<()> {
     let decoded = client.say_with(&request, "Accept: text/plain\r\n")?;
     assert_has(&decoded.body, &["kind        readable", "biz         INV"]);
     assert_eq!(port.metric("keywright_port_keys_total{name=\"orders\"")?, 9);
+    let requests = "keywright_port_request_seconds_count{name=\"orders\"";
+    assert_eq!(port.metric(requests)?, 5);
     Ok(())
 }
 

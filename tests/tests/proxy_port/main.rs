@@ -5,20 +5,34 @@ mod clients;
 mod crash;
 mod hostile;
 mod limits;
+mod logins;
 mod requests;
+mod rights;
 mod store;
 mod tables;
-mod users;
+mod tags;
 
 use std::path::Path;
 
-use keywright_testkit::redis::RespClient;
-use keywright_testkit::{ProxyConfig, ProxyProcess, Result};
+use keywright_testkit::redis::{RespClient, RespValue};
+use keywright_testkit::{ProxyConfig, ProxyProcess, Result, WAIT_MAX, wait_until};
 use tempfile::TempDir;
 
 /// A name of each kind.
 const KEYS: &str = "keys = { orders = \"segment:orders\", flakes = \"snowflake\", tokens = \"uuid_v7\", bytes = \"uuid_v4:bytes16\", \
                     invoices = \"readable:INV\" }\n";
+
+/// That of all users.
+const PASSWORD: &str = "open sesame";
+
+/// The users with what they are granted.
+const USERS: [(&str, &[(&str, &str)]); 5] = [
+    ("root", &[("administer", "*")]),
+    ("app", &[("use", "orders"), ("use", "tok??s")]),
+    ("keeper", &[("manage", "ord*"), ("create", "fresh.k*")]),
+    ("everything", &[("use", "*")]),
+    ("nobody", &[]),
+];
 
 /// A program with one key port, and a store in a file.
 struct Port {
@@ -66,4 +80,33 @@ impl Port {
 
 fn config_at(directory: &Path, lines: &str) -> ProxyConfig {
     ProxyConfig::key_port(&directory.join("store.db"), &format!("{KEYS}{lines}"))
+}
+
+fn port_with_users(lines: &str) -> Result<Port> {
+    let port = Port::start(&format!("users = true\n{lines}"))?;
+    for (name, grants) in USERS {
+        ProxyProcess::add_user(&port.config, name, PASSWORD, grants)?;
+    }
+    Ok(port)
+}
+
+fn ok() -> RespValue {
+    RespValue::Simple("OK".to_owned())
+}
+
+fn bulk(text: &str) -> RespValue {
+    RespValue::Bulk(text.to_owned())
+}
+
+/// Logged in; a user that was just added may take a moment.
+fn client_as(port: u16, user: &str) -> Result<RespClient> {
+    let mut client = RespClient::connect(port)?;
+    wait_until("a login", WAIT_MAX, || {
+        let is_in = client.ask(&["AUTH", user, PASSWORD])? == ok();
+        if !is_in {
+            client = RespClient::connect(port)?;
+        }
+        Ok(is_in)
+    })?;
+    Ok(client)
 }

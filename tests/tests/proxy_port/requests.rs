@@ -55,6 +55,8 @@ fn keys_of_every_kind_are_given() -> Result<()> {
         port.metric("keywright_port_keys_total{name=\"orders\"")?,
         16
     );
+    let requests = "keywright_port_request_seconds_count{name=\"orders\"";
+    assert_eq!(port.metric(requests)?, 5);
     Ok(())
 }
 

@@ -49,6 +49,18 @@ fn a_store_that_is_away_gives_an_error_in_time_and_no_key() -> Result<()> {
         assert_has(client.read()?.error()?, &["STORE_UNAVAILABLE "]);
     }
     assert_eq!(client.say("PING")?, RespValue::Simple("PONG".to_owned()));
+    // Those that waited in vain are among the slow ones.
+    let (_, metrics) = proxy.http_get("/metrics")?;
+    let figure = |series: &str, label: &str| -> Result<u64> {
+        let name = format!("keywright_port_request_seconds_{series}{{");
+        let is_it = |line: &&str| line.starts_with(&name) && line.contains(label);
+        let line = metrics.lines().find(is_it);
+        let value = line.and_then(|line| line.rsplit(' ').next());
+        Ok(value.map_or(Ok(0), str::parse)?)
+    };
+    let fast = figure("bucket", "le=\"0.5\"")?;
+    let all = figure("count", "name=\"orders\"")?;
+    assert!(fast > 0 && fast + 4 <= all, "{fast} {all}\n{metrics}");
     server.restart()?;
     wait_until("keys again", WAIT_MAX, || {
         match client.say("INCR orders")? {

@@ -8,6 +8,8 @@ use keywright_testkit::{
     wait_until,
 };
 
+use super::{PASSWORD, client_as, ok};
+
 const NAMES: &str = "keys = { orders = \"segment:orders\" }\n";
 const NATIVE_ROWS: i64 = 3_000;
 
@@ -105,5 +107,57 @@ fn keys_follow_tables_that_go_over_to_the_tag_and_leave_it() -> Result<()> {
             &["KEYS_LEFT tables have left segment:orders"],
         );
     }
+    Ok(())
+}
+
+/// A tag that is made through a port begins at 1. Where the store has lost one that is in use, its ids would come again: a rule without fence
+/// has nothing else that keeps them apart.
+#[test]
+fn a_lost_tag_is_made_by_init_alone() -> Result<()> {
+    let server = Upstream::start(Flavour::MariaDb)?;
+    server.run(
+        "mysql",
+        &format!(
+            "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+             INSERT INTO shop.orders (a) SELECT seq FROM seq_1_to_{NATIVE_ROWS}"
+        ),
+    )?;
+    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let port = |names: &str| format!("users = true\nkeys = {{ {names}free = \"segment:free\" }}\n");
+    let mut config = shop("rewrite", &store, &server);
+    config.rules = vec![format!("{}fence = false\n", config.rules.concat())];
+    config.key_ports = vec![port("sold = \"segment:orders\", ")];
+    let others = ProxyConfig {
+        store_url: store,
+        key_ports: vec![port("")],
+        ..ProxyConfig::default()
+    };
+    ProxyProcess::said(&config, &["init"])?;
+    ProxyProcess::add_user(&config, "maker", PASSWORD, &[("create", "*")])?;
+    let proxy = ProxyProcess::start(config.clone())?;
+    let alone = ProxyProcess::start(others)?;
+    let mut wire = proxy.wire("shop")?;
+    wire.run("INSERT INTO orders (a) VALUES (1)")?;
+    server.run("keywright", "DELETE FROM keywright_segment")?;
+    let by_rule = "tag \"orders\" is that of the rule for shop.orders.id";
+    let by_listener = "tag \"free\" is that of the listener 127.0.0.1:";
+    for (port, name, by) in [
+        (&proxy, "orders", by_rule),
+        (&proxy, "sold", by_rule),
+        (&proxy, "free", by_listener),
+        // Which knows of no rule.
+        (&alone, "orders", by_rule),
+        (&alone, "free", by_listener),
+    ] {
+        let mut maker = client_as(port.key_port()?, "maker")?;
+        let refused = maker.say(&format!("KEYWRIGHT CREATE {name}"))?;
+        let told = ["TAG_IN_USE ", by, "keywright init makes it"];
+        assert_has(refused.error()?, &told);
+    }
+    // That no rule and no listener names.
+    let mut maker = client_as(proxy.key_port()?, "maker")?;
+    assert_eq!(maker.say("KEYWRIGHT CREATE fresh")?, ok());
+    let made = ProxyProcess::said(&config, &["init"])?;
+    assert_has(&made, &["created tag \"orders\", above "]);
     Ok(())
 }

@@ -109,4 +109,40 @@ mod tests {
         );
         assert_eq!(best_of(&headers(&[]), &kinds), Some("text/plain"));
     }
+
+    #[test]
+    fn whatever_a_header_says_is_read() {
+        const PARTS: [&str; 12] = [
+            "text/plain",
+            "application/json",
+            "*/*",
+            "text/*",
+            "/",
+            "*",
+            ";",
+            ",",
+            "q=",
+            "0.",
+            "1.0000000",
+            " ",
+        ];
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..20_000 {
+            let parts = (0..random.usize(..12)).map(|_| PARTS[random.usize(..PARTS.len())]);
+            let text: String = parts.collect();
+            let value = HeaderValue::from_str(&text).unwrap();
+            let both: HeaderMap = [(ACCEPT, value.clone()), (ACCEPT, value)]
+                .into_iter()
+                .collect();
+            let kind = best_of(&both, &["text/plain", "text/html"]);
+            assert!(kind.is_some(), "{text}");
+            // Said twice it says nothing else.
+            let one: HeaderMap = both
+                .iter()
+                .take(1)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            assert_eq!(format(&both), format(&one), "{text}");
+        }
+    }
 }

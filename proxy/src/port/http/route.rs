@@ -175,4 +175,19 @@ mod tests {
             assert_eq!(stray.allow, allow, "{path}");
         }
     }
+
+    #[test]
+    fn a_name_of_any_bytes_comes_through_as_it_is() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..20_000 {
+            let name: Vec<u8> = (0..random.usize(1..20)).map(|_| random.u8(..)).collect();
+            let written: String = name.iter().map(|byte| format!("%{byte:02x}")).collect();
+            let read = endpoint(&Method::POST, &format!("/v1/keys/{written}")).ok();
+            assert_eq!(read, Some(Endpoint::Keys(name)), "{written}");
+            // Cut anywhere it is another name, or none.
+            let cut = written.get(..random.usize(..=written.len())).unwrap();
+            let read = endpoint(&Method::POST, &format!("/v1/keys/{cut}")).ok();
+            assert_eq!(read.is_none(), cut.is_empty(), "{cut}");
+        }
+    }
 }

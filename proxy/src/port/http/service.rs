@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use hyper::body::{Body as _, Incoming};
 use hyper::http::request::Parts;
@@ -325,6 +326,7 @@ fn take(
     teller: Teller,
     request: Result<KeyRequest, Refused>,
 ) -> Step {
+    let began = Instant::now();
     let held = request.and_then(|request| match hold(context, request.count()) {
         Ok(share) => Ok((request, share)),
         Err(failure) => Err((keys.name(request.named().name.as_bytes()).cloned(), failure)),
@@ -337,7 +339,9 @@ fn take(
         }
     };
     if let Some(taken) = request.try_take() {
-        return Step::there(tell(keys, &request, &teller, &taken).holding(share));
+        let reply = tell(keys, &request, &teller, &taken).holding(share);
+        request.named().figures.took(1, began.elapsed());
+        return Step::there(reply);
     }
     let coming = request.take(context.snapshot.clone(), context.port);
     let (keys, who) = (Arc::clone(keys), who.clone());
@@ -346,10 +350,12 @@ fn take(
         let taken = coming.await;
         let name = request.named().name.as_bytes();
         let may = who.now(&keys).and_then(|who| who.may_use(name));
-        match may.and(taken) {
+        let reply = match may.and(taken) {
             Ok(taken) => tell(&keys, &request, &teller, &taken).holding(share),
             Err(failure) => refuse(&keys, &request.named().name, &teller, &failure),
-        }
+        };
+        request.named().figures.took(1, began.elapsed());
+        reply
     }))
 }
 

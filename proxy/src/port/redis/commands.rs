@@ -12,7 +12,7 @@ use crate::port::redis::client::Client;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::outcome::{Greeting, Outcome};
 use crate::port::redis::told::{AskedKeys, Form};
-use crate::port::redis::{answer, login, manage, refused};
+use crate::port::redis::{answer, login, manage, refused, tags};
 
 /// Carries a request out. `unknown`: why nobody knows who the client is now, if that is so.
 pub(super) fn carry_out(
@@ -105,10 +105,14 @@ fn keywright(
         KeywrightCommand::Decode(id) => answer::decoded(id, keys, to),
         KeywrightCommand::List => answer::list(&who.names(keys), to),
         KeywrightCommand::Stats => answer::stats(&who.names(keys), to),
-        KeywrightCommand::Create(name) => return manage::create(name, who, keys, to),
+        KeywrightCommand::Create(name) => return tags::create(name, who, keys, to),
         KeywrightCommand::Advance { name, above } => {
-            return manage::advance((name, above), who, keys, to);
+            return tags::advance((name, above), who, keys, to);
         }
+        KeywrightCommand::Alter { name, altered } => {
+            return tags::alter((name, &altered), who, keys, to);
+        }
+        KeywrightCommand::Drop(name) => return tags::drop_tag(name, who, keys, to),
         KeywrightCommand::User(command) => {
             return manage::carry_out_user(command, who, keys, to);
         }
@@ -168,7 +172,10 @@ fn keys_of(
     }
     match AskedKeys::new(keys, name, asked, context.limits.output_bytes_max) {
         Ok(asked) => match asked.request.try_take() {
-            Some(taken) => asked.tell(&taken, keys, to),
+            Some(taken) => {
+                asked.tell(&taken, keys, to);
+                return Outcome::Told(asked);
+            }
             None => return Outcome::Keys(asked),
         },
         Err((named, failure)) => {

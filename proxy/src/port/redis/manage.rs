@@ -1,13 +1,12 @@
-//! `KEYWRIGHT USER`, `CREATE` and `ADVANCE`: what users with other rights than to take keys may do.
+//! `KEYWRIGHT USER`: what administrators may do; and who may do that, and what else takes other rights than to take keys.
 
-use keywright_core::{Cause, Tag};
+use keywright_core::Cause;
 use keywright_resp::command::{Granted, Secret, UserCommand};
 use keywright_resp::reply::Writer;
-use keywright_store::users::{Grant, NamePattern, Right, Rights, UserChange, UserName, UserTable};
-use keywright_store::{Failure, KeySpec};
+use keywright_store::Failure;
+use keywright_store::users::{Grant, NamePattern, Rights, UserChange, UserName, UserTable};
 
 use crate::port::access::{Who, count_refusal};
-use crate::port::issue;
 use crate::port::keys::PortKeys;
 use crate::port::redis::outcome::{Done, Outcome};
 use crate::port::redis::refused;
@@ -119,74 +118,8 @@ fn list(table: &UserTable, to: &mut Writer<'_>) {
     }
 }
 
-/// Makes the tag of a name: the one that its keys come from or, where the listener has no such name, the tag that is called so.
-pub(super) fn create(name: &[u8], who: &Who, keys: &PortKeys, to: &mut Writer<'_>) -> Outcome {
-    let wanted = users_of(keys, who.may_manage(Right::Create, name));
-    let wanted = wanted.and_then(|users| Ok((users, tag_to_make(name, keys)?)));
-    match wanted {
-        Ok((users, tag)) => {
-            let users = users.clone();
-            Outcome::Doing(Box::pin(async move {
-                users.create(&tag).await.map(|()| Done::Ok)
-            }))
-        }
-        Err(failure) => refuse(keys, name, &failure, to),
-    }
-}
-
-/// Has all later keys of a name lie above a number.
-pub(super) fn advance(
-    (name, above): (&[u8], i64),
-    who: &Who,
-    keys: &PortKeys,
-    to: &mut Writer<'_>,
-) -> Outcome {
-    let wanted = users_of(keys, who.may_manage(Right::Manage, name));
-    let wanted = wanted.and_then(|users| Ok((users, tag_to_raise(name, keys)?, number(above)?)));
-    match wanted {
-        Ok((users, tag, above)) => {
-            let users = users.clone();
-            Outcome::Doing(Box::pin(async move {
-                users.advance(tag, above).await.map(Done::Number)
-            }))
-        }
-        Err(failure) => refuse(keys, name, &failure, to),
-    }
-}
-
-fn number(above: i64) -> Result<u64, Failure> {
-    let negative = |_| {
-        let message = format!("a key is 0 or more, not {above}");
-        Failure::new(Cause::ArgumentOutOfRange, message)
-    };
-    u64::try_from(above).map_err(negative)
-}
-
-fn tag_to_make(name: &[u8], keys: &PortKeys) -> Result<Tag, Failure> {
-    if keys.name(name).is_some() {
-        return tag_to_raise(name, keys);
-    }
-    let invalid = |message: String| Failure::new(Cause::TagInvalid, message);
-    let text = std::str::from_utf8(name).map_err(|error| invalid(error.to_string()))?;
-    Tag::parse(text).map_err(|error| invalid(error.to_string()))
-}
-
-fn tag_to_raise(name: &[u8], keys: &PortKeys) -> Result<Tag, Failure> {
-    let named = keys.name(name);
-    let named = named.ok_or_else(|| issue::unknown(name, keys))?;
-    match &named.spec {
-        KeySpec::Segment(tag) => Ok(tag.clone()),
-        KeySpec::Snowflake | KeySpec::Stride(_) | KeySpec::Readable(_) | KeySpec::Uuid { .. } => {
-            let message = format!("the keys of \"{}\" come from no tag", named.name);
-            let failure = Failure::new(Cause::KeyKind, message);
-            Err(failure
-                .hint("keywright advance raises snowflake and readable ids, of all programs"))
-        }
-    }
-}
-
 /// The users, for whoever may change something.
-fn users_of(keys: &PortKeys, may: Result<(), Failure>) -> Result<&PortUsers, Failure> {
+pub(super) fn users_of(keys: &PortKeys, may: Result<(), Failure>) -> Result<&PortUsers, Failure> {
     may?;
     // Only a listener with users has clients that may.
     keys.users.as_ref().ok_or_else(|| {
@@ -197,7 +130,13 @@ fn users_of(keys: &PortKeys, may: Result<(), Failure>) -> Result<&PortUsers, Fai
     })
 }
 
-fn refuse(keys: &PortKeys, name: &[u8], failure: &Failure, to: &mut Writer<'_>) -> Outcome {
+/// Tells why nothing is done, and counts it.
+pub(super) fn refuse(
+    keys: &PortKeys,
+    name: &[u8],
+    failure: &Failure,
+    to: &mut Writer<'_>,
+) -> Outcome {
     count_refusal(keys, name, failure);
     refused::write_failure(to, failure);
     Outcome::Answered

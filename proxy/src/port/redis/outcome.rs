@@ -15,6 +15,8 @@ use crate::users::login::ComingUser;
 pub(super) enum Outcome {
     /// It was answered.
     Answered,
+    /// Its keys were told, or why they cannot be.
+    Told(AskedKeys),
     /// It needs keys.
     Keys(AskedKeys),
     /// A password is being looked at; what is answered if it is right.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_resp::fault::Fault;
@@ -19,6 +20,7 @@ use crate::port::redis::commands::carry_out;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::outcome::{Doing, Greeting, Outcome};
 use crate::port::redis::told::AskedKeys;
+use crate::port::redis::turn::Turn;
 use crate::port::redis::{login, refused};
 use crate::users::login::ComingUser;
 
@@ -42,8 +44,8 @@ enum Phase {
 
 /// What a request waits for.
 enum Wait {
-    /// Keys.
-    Keys(AskedKeys, Keys),
+    /// Keys; since when.
+    Keys(AskedKeys, Keys, Instant),
     /// A password is being looked at.
     Login(ComingUser, Greeting),
     /// The store.
@@ -150,6 +152,7 @@ impl Session {
         context: &mut PortContext,
     ) -> Served {
         context.refresh();
+        let mut turn = Turn::begin();
         let mut bytes = 0_usize;
         let mut requests = 0_u32;
         let mut unknown = None;
@@ -186,23 +189,25 @@ impl Session {
                     if request.count() > 0 {
                         let client = &mut self.client;
                         let outcome = carry_out(&request, client, unknown.as_ref(), out, context);
-                        self.go_on(outcome, context);
+                        self.go_on(outcome, &mut turn, context);
                     }
                 }
                 Err(fault) => self.give_up(fault, out),
             }
         };
+        turn.note();
         context.keys.figures.requests(u64::from(requests));
         Served { bytes, halt }
     }
 
-    fn go_on(&mut self, outcome: Outcome, context: &PortContext) {
+    fn go_on(&mut self, outcome: Outcome, turn: &mut Turn, context: &PortContext) {
         self.phase = match outcome {
             Outcome::Answered => return,
+            Outcome::Told(asked) => return turn.answered(asked),
             Outcome::Keys(asked) => {
                 let snapshot = context.snapshot.clone();
                 let keys = asked.request.take(snapshot, context.port);
-                Phase::Waiting(Wait::Keys(asked, Box::pin(keys)))
+                Phase::Waiting(Wait::Keys(asked, Box::pin(keys), turn.began()))
             }
             Outcome::Login(coming, greeting) => Phase::Waiting(Wait::Login(coming, greeting)),
             Outcome::Doing(doing) => Phase::Waiting(Wait::Doing(doing)),
@@ -239,7 +244,7 @@ impl Session {
         let client = &mut self.client;
         let mut to = Writer::new(out, client.protocol());
         let next = match wait {
-            Wait::Keys(asked, coming) => {
+            Wait::Keys(asked, coming, began) => {
                 let taken = ready!(coming.as_mut().poll(waker));
                 // Rights may have gone while it waited: then the keys are nobody's.
                 let may = client
@@ -249,6 +254,7 @@ impl Session {
                     Ok(taken) => asked.tell(&taken, keys, &mut to),
                     Err(failure) => refused::refuse(keys, asked.name(), &failure, &mut to),
                 }
+                asked.took(1, began.elapsed());
                 Phase::Serving
             }
             Wait::Login(coming, greeting) => {
@@ -262,6 +268,7 @@ impl Session {
                     Err(failure) => match login::failed(&failure, client, keys, &mut to) {
                         Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
                         Outcome::Answered
+                        | Outcome::Told(_)
                         | Outcome::Keys(_)
                         | Outcome::Login(_, _)
                         | Outcome::Doing(_)

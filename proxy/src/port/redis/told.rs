@@ -1,6 +1,7 @@
 //! Requests for keys over the Redis protocol: what they ask for, and how keys are told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_resp::reply::Writer;
@@ -58,6 +59,16 @@ impl AskedKeys {
     /// The name whose keys are asked for.
     pub(super) fn name(&self) -> &str {
         &self.request.named().name
+    }
+
+    /// Whether it asks for keys of the same name.
+    pub(super) fn is_of_same_name(&self, other: &Self) -> bool {
+        std::ptr::eq(self.request.named(), other.request.named())
+    }
+
+    /// So many requests for keys of the name took so long each.
+    pub(super) fn took(&self, count: u64, each: Duration) {
+        self.request.named().figures.took(count, each);
     }
 
     /// Tells keys that were taken, or why they cannot be.

@@ -60,6 +60,7 @@ pub(super) const SEGMENT: Shape = Shape {
         ("generation", "bigint"),
         ("first_id", "bigint"),
         ("key_space_id", "varchar"),
+        ("dropped_ms", "bigint"),
         (UPDATED_AT, "timestamp"),
     ],
 };

@@ -1,4 +1,4 @@
-//! Users of key ports: who is let in, and what each may with which names.
+//! Users of key ports: who is let in, how fast, and how soon a change is in force.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,167 +8,13 @@ use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
     wait_until,
 };
-use tempfile::TempDir;
 
-use super::{KEYS, Port};
+use super::{KEYS, PASSWORD, USERS, bulk, client_as, ok, port_with_users};
 
-const PASSWORD: &str = "open sesame";
 /// How soon a change is in force everywhere, milliseconds.
 const IN_FORCE_MS_MAX: u64 = 1_000;
 /// How much longer a busy machine may take, milliseconds.
 const GRACE_MS: u64 = 5_000;
-
-/// Who may do what by the table below: a user, a right, a name.
-const MAY: [(&str, &str, &str); 9] = [
-    ("app", "use", "orders"),
-    ("app", "use", "tokens"),
-    ("everything", "use", "orders"),
-    ("everything", "use", "flakes"),
-    ("everything", "use", "tokens"),
-    ("everything", "use", "none"),
-    ("keeper", "manage", "orders"),
-    ("keeper", "create", "fresh.keeper"),
-    ("root", "administer", ""),
-];
-
-/// The users with what they are granted.
-const USERS: [(&str, &[(&str, &str)]); 5] = [
-    ("root", &[("administer", "*")]),
-    ("app", &[("use", "orders"), ("use", "tok??s")]),
-    ("keeper", &[("manage", "ord*"), ("create", "fresh.k*")]),
-    ("everything", &[("use", "*")]),
-    ("nobody", &[]),
-];
-
-fn port_with_users(lines: &str) -> Result<Port> {
-    let port = Port::start(&format!("users = true\n{lines}"))?;
-    for (name, grants) in USERS {
-        ProxyProcess::add_user(&port.config, name, PASSWORD, grants)?;
-    }
-    Ok(port)
-}
-
-fn ok() -> RespValue {
-    RespValue::Simple("OK".to_owned())
-}
-
-fn bulk(text: &str) -> RespValue {
-    RespValue::Bulk(text.to_owned())
-}
-
-/// Logged in; a user that was just added may take a moment.
-fn client_as(port: u16, user: &str) -> Result<RespClient> {
-    let mut client = RespClient::connect(port)?;
-    wait_until("a login", WAIT_MAX, || {
-        let is_in = client.ask(&["AUTH", user, PASSWORD])? == ok();
-        if !is_in {
-            client = RespClient::connect(port)?;
-        }
-        Ok(is_in)
-    })?;
-    Ok(client)
-}
-
-/// Every user, command and name: what is allowed is answered, whatever else comes of it, and all the rest is refused.
-#[test]
-fn each_user_may_what_was_granted_and_nothing_else() -> Result<()> {
-    let port = port_with_users("")?;
-    let number = port.proxy.key_port()?;
-    let names = ["orders", "flakes", "tokens", "none"];
-    for (user, _) in USERS {
-        let mut client = client_as(number, user)?;
-        let mut look = |request: &[&str], right: &str, name: &str| -> Result<()> {
-            let may = MAY.contains(&(user, right, name));
-            let reply = client.ask(request)?;
-            let is_denied = matches!(&reply, RespValue::Error(text) if text.starts_with("NOPERM "));
-            assert_eq!(is_denied, !may, "{user}: {request:?}: {reply:?}");
-            Ok(())
-        };
-        for name in names {
-            for request in [
-                &["INCR", name][..],
-                &["INCRBY", name, "2"],
-                &["GET", name],
-                &["MGET", name],
-                &["KEYWRIGHT", "NEXT", name],
-                &["KEYWRIGHT", "NEXT", name, "COUNT", "2"],
-            ] {
-                look(request, "use", name)?;
-            }
-            look(&["KEYWRIGHT", "ADVANCE", name, "0"], "manage", name)?;
-            look(&["KEYWRIGHT", "CREATE", name], "create", name)?;
-        }
-        let fresh = format!("fresh.{user}");
-        look(&["KEYWRIGHT", "CREATE", &fresh], "create", &fresh)?;
-        for request in [
-            &["KEYWRIGHT", "USER", "LIST"][..],
-            &["KEYWRIGHT", "USER", "ADD", "orders", PASSWORD],
-            &["KEYWRIGHT", "USER", "SETPASS", "orders", "another sesame"],
-            &["KEYWRIGHT", "USER", "GRANT", "orders", "use", "*"],
-            &["KEYWRIGHT", "USER", "REVOKE", "orders", "use", "*"],
-            &["KEYWRIGHT", "USER", "REMOVE", "orders"],
-        ] {
-            look(request, "administer", "")?;
-        }
-        // One denied name denies them all, as in Redis.
-        if user != "everything" {
-            let reply = client.say("MGET tokens flakes")?;
-            assert_has(reply.error()?, &["NOPERM user", "may not use"]);
-        }
-        assert_eq!(client.say("ACL WHOAMI")?, bulk(user));
-        assert_eq!(client.say("KEYWRIGHT USER WHOAMI")?, bulk(user));
-    }
-    Ok(())
-}
-
-#[test]
-fn strangers_are_told_nothing() -> Result<()> {
-    let port = port_with_users("")?;
-    // So that the users are known.
-    drop(client_as(port.proxy.key_port()?, "app")?);
-    let mut client = port.client()?;
-    for request in [
-        "INCR orders",
-        "GET orders",
-        "PING",
-        "INFO",
-        "KEYWRIGHT LIST",
-        "KEYWRIGHT USER LIST",
-        "KEYWRIGHT USER ADD me 12345678",
-        "ACL WHOAMI",
-        "NONSENSE",
-    ] {
-        let reply = client.say(request)?;
-        assert_eq!(
-            reply.error()?,
-            "NOAUTH Authentication required.",
-            "{request}"
-        );
-    }
-    assert_has(
-        client.say("HELLO 3")?.error()?,
-        &["NOAUTH HELLO must be called"],
-    );
-    assert_has(client.ask(&["AUTH", PASSWORD])?.error()?, &["WRONGPASS "]);
-    let hello = client.ask(&["HELLO", "3", "AUTH", "app", PASSWORD, "SETNAME", "me"])?;
-    assert!(matches!(hello, RespValue::Map(_)), "{hello:?}");
-    assert_has(
-        &format!("{:?}", client.say("CLIENT INFO")?),
-        &["name=me", "user=app", "resp=3"],
-    );
-    let RespValue::Map(names) = client.say("KEYWRIGHT LIST")? else {
-        panic!("no map");
-    };
-    let names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, [bulk("orders"), bulk("tokens")]);
-    // Whoever fails to become another stays who he is.
-    let wrong = client.ask(&["AUTH", "root", "none of them"])?;
-    assert_has(wrong.error()?, &["WRONGPASS "]);
-    assert_eq!(client.say("ACL WHOAMI")?, bulk("app"));
-    assert_eq!(client.say("RESET")?, RespValue::Simple("RESET".to_owned()));
-    assert_has(client.say("INCR orders")?.error()?, &["NOAUTH"]);
-    Ok(())
-}
 
 /// Whatever is tried: it takes as long for users that there are as for others, ends the connection, and shows up in no log.
 #[test]
@@ -325,49 +171,6 @@ fn changes_are_in_force_everywhere_while_clients_are_connected() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn tags_are_made_and_raised_by_those_who_may() -> Result<()> {
-    let port = port_with_users("")?;
-    let mut keeper = client_as(port.proxy.key_port()?, "keeper")?;
-    assert_eq!(keeper.say("KEYWRIGHT CREATE fresh.keys")?, ok());
-    for (request, expected) in [
-        ("CREATE fresh.keys", "TAG_EXISTS"),
-        ("CREATE fresh.k\\", "TAG_INVALID"),
-        ("ADVANCE orders -1", "ARGUMENT_OUT_OF_RANGE"),
-        ("ADVANCE orders x", "ERR value is not an integer"),
-        ("ADVANCE order 5", "TAG_UNKNOWN"),
-        (
-            "ALTER orders",
-            "ERR tags are made and raised through this port",
-        ),
-        ("DROP orders", "ERR tags are made and raised"),
-    ] {
-        let reply = keeper.say(&format!("KEYWRIGHT {request}"))?;
-        assert_has(reply.error()?, &[expected]);
-    }
-    let next = keeper.say("KEYWRIGHT ADVANCE orders 5000000")?;
-    assert_eq!(next, RespValue::Integer(5_000_001));
-    let mut config = port.config.clone();
-    config.key_ports =
-        vec!["keys = { fresh = \"segment:fresh.keys\", orders = \"segment:orders\" }\n".to_owned()];
-    // What other listeners are for others is here for everybody.
-    let open = ProxyProcess::start(config)?;
-    let mut client = RespClient::connect(open.key_port()?)?;
-    assert_eq!(client.say("INCR fresh")?, RespValue::Integer(1));
-    assert!(client.say("INCR orders")?.integer()? > 5_000_000);
-    let refused = client.say("KEYWRIGHT ADVANCE orders 6000000")?;
-    assert_has(
-        refused.error()?,
-        &["ERR nothing is managed through a listener without users"],
-    );
-    assert_has(
-        client.say("KEYWRIGHT USER LIST")?.error()?,
-        &["ERR nothing is managed"],
-    );
-    assert_eq!(client.say("KEYWRIGHT USER WHOAMI")?, bulk("default"));
-    Ok(())
-}
-
 /// After the first of a user, logins are looked at in memory: hashing would take some hundredths of a second each.
 #[test]
 fn logins_are_fast_after_the_first() -> Result<()> {
@@ -486,69 +289,5 @@ fn while_the_store_is_away_users_stay_in_force_for_a_time() -> Result<()> {
         Ok(matches!(token, RespValue::Bulk(_)))
     })?;
     drop(client_as(new.key_port()?, "app")?);
-    Ok(())
-}
-
-/// The command, as people use it.
-#[test]
-fn the_command_says_what_it_did() -> Result<()> {
-    let scratch = TempDir::new()?;
-    let config = super::config_at(scratch.path(), "users = true\n");
-    ProxyProcess::said(&config, &["init"])?;
-    ProxyProcess::add_user(&config, "root", PASSWORD, &[("administer", "*")])?;
-    ProxyProcess::add_user(
-        &config,
-        "app",
-        PASSWORD,
-        &[("use", "shop.*"), ("manage", "shop.*")],
-    )?;
-    let said = |arguments: &[&str]| ProxyProcess::said(&config, arguments);
-    assert_eq!(
-        said(&["user", "list"])?,
-        "app use,manage shop.*\nroot administer *\n"
-    );
-    assert_has(
-        &said(&["user", "list", "--format", "json"])?,
-        &[
-            "\"name\":\"app\"",
-            "\"on\":\"shop.*\"",
-            "\"rights\":\"use,manage\"",
-        ],
-    );
-    let revoked = said(&[
-        "user", "revoke", "app", "--rights", "manage", "--on", "shop.*",
-    ])?;
-    assert_has(&revoked, &["user \"app\" may no more manage \"shop.*\""]);
-    assert_eq!(said(&["user", "remove", "app"])?, "removed user \"app\"\n");
-    assert_eq!(said(&["user", "list"])?, "root administer *\n");
-    for (arguments, expected) in [
-        (&["user", "remove", "app"][..], "there is no user \"app\""),
-        (
-            &["user", "add", "root", "--password-file", "/none"],
-            "cannot be read",
-        ),
-        (&["user", "add", "a:b"], "a user's name has 1 to 64"),
-        (
-            &[
-                "user",
-                "grant",
-                "root",
-                "--rights",
-                "administer",
-                "--on",
-                "shop.*",
-            ],
-            "administer is for all names",
-        ),
-        // Never as an argument, which others of the machine could read.
-        (
-            &["user", "add", "app", "--password", PASSWORD],
-            "unexpected argument",
-        ),
-    ] {
-        let output = ProxyProcess::command(&config, arguments)?;
-        assert!(!output.status.success());
-        assert_has(&String::from_utf8(output.stderr)?, &[expected]);
-    }
     Ok(())
 }

@@ -1,0 +1,121 @@
+//! `tag`: tags of the store changed and dropped.
+
+use anyhow::{Result, anyhow};
+use clap::{Args, Subcommand};
+use keywright_core::{Step, Tag as TagName};
+use keywright_proxy::tags_in_use::TagsInUse;
+use keywright_store::{Failure, TagChange};
+
+use super::{File, with_store};
+
+#[derive(Args)]
+pub(crate) struct Tag {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Change how much programs reserve of a tag at once, or its description. They read it with their next reservation.
+    Alter(Alter),
+    /// Drop a tag that nothing in the configuration names any more. Its bound stays: one of the same name that is made later goes on above.
+    Drop(DropTag),
+}
+
+#[derive(Args)]
+struct Alter {
+    /// The tag.
+    name: String,
+    #[command(flatten)]
+    file: File,
+    #[command(flatten)]
+    change: Change,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+struct Change {
+    /// Ids per reservation; a tenth of it at first.
+    #[arg(long, value_name = "IDS", value_parser = step)]
+    step: Option<Step>,
+    /// The step follows demand, but not below this.
+    #[arg(long, value_name = "IDS", value_parser = step)]
+    step_min: Option<Step>,
+    /// Nor above this.
+    #[arg(long, value_name = "IDS", value_parser = step)]
+    step_max: Option<Step>,
+    /// How long a reservation should last, seconds: an absence of the store that goes unnoticed.
+    #[arg(long, value_name = "SECONDS")]
+    cover_s: Option<u32>,
+    /// Refill when so much of a reservation is left.
+    #[arg(long, value_name = "PERCENT")]
+    refill_percent: Option<u32>,
+    /// What people read of it.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+#[derive(Args)]
+struct DropTag {
+    /// The tag.
+    name: String,
+    #[command(flatten)]
+    file: File,
+}
+
+fn failed(failure: Failure) -> anyhow::Error {
+    anyhow!("{failure}")
+}
+
+fn step(text: &str) -> Result<Step> {
+    Ok(Step::new(text.parse()?)?)
+}
+
+fn tag(name: &str) -> Result<TagName> {
+    Ok(TagName::parse(
+        name.strip_prefix("segment:").unwrap_or(name),
+    )?)
+}
+
+impl Tag {
+    pub(crate) fn run(self) -> Result<()> {
+        match self.command {
+            Command::Alter(alter) => alter.run(),
+            Command::Drop(drop) => drop.run(),
+        }
+    }
+}
+
+impl Alter {
+    fn run(self) -> Result<()> {
+        let tag = tag(&self.name)?;
+        let change = TagChange {
+            step: self.change.step,
+            step_min: self.change.step_min,
+            step_max: self.change.step_max,
+            cover_s: self.change.cover_s,
+            refill_percent: self.change.refill_percent,
+            description: self.change.description,
+        };
+        with_store(&self.file, async |keys| {
+            keys.alter_tag(&tag, &change).await.map_err(failed)
+        })?;
+        println!("altered tag \"{tag}\"; programs read it with their next reservation");
+        Ok(())
+    }
+}
+
+impl DropTag {
+    fn run(self) -> Result<()> {
+        let tag = tag(&self.name)?;
+        let named = TagsInUse::of(&[&self.file.load()?]).check(&tag);
+        named.map_err(|failure| failed(failure.hint("first let nothing in the file name it")))?;
+        let next = with_store(&self.file, async |keys| {
+            keys.drop_tag(&tag).await.map_err(failed)
+        })?;
+        println!(
+            "dropped tag \"{tag}\"; programs use up what they have reserved before, and one of the same name would go on at {next}"
+        );
+        Ok(())
+    }
+}
