@@ -303,7 +303,7 @@ impl Server {
             }
             if !block.is_empty() && !self.deprecate_eof {
                 self.end(sequence, 0, out);
-                sequence += 1;
+                sequence = sequence.wrapping_add(1);
             }
         }
     }
@@ -332,7 +332,7 @@ impl Server {
         }
         if !self.deprecate_eof {
             self.end(sequence, 0, out);
-            sequence += 1;
+            sequence = sequence.wrapping_add(1);
         }
         let mut values = Vec::new();
         for value in row {
@@ -340,7 +340,7 @@ impl Server {
             values.extend(*value);
         }
         packet(sequence, &values, out);
-        self.end(sequence + 1, 0, out);
+        self.end(sequence.wrapping_add(1), 0, out);
     }
 
     fn rows(&self, sequence: u8, more: u8, random: &mut Rng, out: &mut Vec<u8>) {
