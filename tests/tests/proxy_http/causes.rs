@@ -264,7 +264,8 @@ fn a_burst_that_runs_ahead_of_the_clock_is_told_to_slow_down() -> Result<()> {
     assert_has(
         &refused.body,
         &[
-            "\"lead_exceeded\",\"message\":\"100000 snowflake keys at once would run further ahead of the clock than the 1000 ms",
+            "\"lead_exceeded\",\"message\":\"snowflake keys: ids would run ",
+            " ms ahead of the clock; again in ",
             "\"retryable\":true",
         ],
     );

@@ -49,7 +49,7 @@ fn a_store_that_is_away_gives_an_error_in_time_and_no_key() -> Result<()> {
         assert_has(client.read()?.error()?, &["STORE_UNAVAILABLE "]);
     }
     assert_eq!(client.say("PING")?, RespValue::Simple("PONG".to_owned()));
-    // Those that waited in vain are among the slow ones.
+    // The one that waited in vain is a slow one; those behind it were refused at once.
     let (_, metrics) = proxy.http_get("/metrics")?;
     let figure = |series: &str, label: &str| -> Result<u64> {
         let name = format!("keywright_port_request_seconds_{series}{{");
@@ -60,7 +60,7 @@ fn a_store_that_is_away_gives_an_error_in_time_and_no_key() -> Result<()> {
     };
     let fast = figure("bucket", "le=\"0.5\"")?;
     let all = figure("count", "name=\"orders\"")?;
-    assert!(fast > 0 && fast + 4 <= all, "{fast} {all}\n{metrics}");
+    assert!(fast > 0 && fast < all, "{fast} {all}\n{metrics}");
     server.restart()?;
     wait_until("keys again", WAIT_MAX, || {
         match client.say("INCR orders")? {

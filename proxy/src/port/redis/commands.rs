@@ -174,7 +174,7 @@ fn keys_of(
         Ok(asked) => match asked.request.try_take() {
             Some(taken) => {
                 asked.tell(&taken, keys, to);
-                return Outcome::Told(asked);
+                return Outcome::Issued(asked);
             }
             None => return Outcome::Keys(asked),
         },

@@ -15,8 +15,8 @@ use crate::users::login::ComingUser;
 pub(super) enum Outcome {
     /// It was answered.
     Answered,
-    /// Its keys were told, or why they cannot be.
-    Told(AskedKeys),
+    /// Its reply says its keys, or why there are none.
+    Issued(AskedKeys),
     /// It needs keys.
     Keys(AskedKeys),
     /// A password is being looked at; what is answered if it is right.

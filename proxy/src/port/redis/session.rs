@@ -203,7 +203,7 @@ impl Session {
     fn go_on(&mut self, outcome: Outcome, turn: &mut Turn, context: &PortContext) {
         self.phase = match outcome {
             Outcome::Answered => return,
-            Outcome::Told(asked) => return turn.answered(asked),
+            Outcome::Issued(asked) => return turn.answered(asked),
             Outcome::Keys(asked) => {
                 let snapshot = context.snapshot.clone();
                 let keys = asked.request.take(snapshot, context.port);
@@ -268,7 +268,7 @@ impl Session {
                     Err(failure) => match login::failed(&failure, client, keys, &mut to) {
                         Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
                         Outcome::Answered
-                        | Outcome::Told(_)
+                        | Outcome::Issued(_)
                         | Outcome::Keys(_)
                         | Outcome::Login(_, _)
                         | Outcome::Doing(_)
