@@ -264,8 +264,8 @@ fn a_burst_that_runs_ahead_of_the_clock_is_told_to_slow_down() -> Result<()> {
     assert_has(
         &refused.body,
         &[
-            "\"lead_exceeded\",\"message\":\"snowflake keys: ids would run ",
-            " ms ahead of the clock; again in ",
+            "\"lead_exceeded\"",
+            "ahead of the clock",
             "\"retryable\":true",
         ],
     );
