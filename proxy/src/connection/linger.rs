@@ -29,6 +29,14 @@ pub(crate) async fn linger(mut client: Stream) -> io::Result<()> {
     timeout(LINGER, gone).await.unwrap_or(Ok(()))
 }
 
+/// Ends the connection of a client that does not read: nothing that is said would reach it, and what it sends is not worth taking.
+///
+/// # Errors
+/// The socket refused.
+pub(crate) fn abandon(client: Stream) -> io::Result<()> {
+    client.tcp().map_or(Ok(()), TcpStream::set_zero_linger)
+}
+
 /// Ends a client's connection as the server has ended its own: by a reset, which drivers report otherwise than an orderly end.
 ///
 /// A reset takes along what has not arrived. So the client gets time for its last bytes as when it is told in order, unless the

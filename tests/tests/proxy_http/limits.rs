@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::Shutdown;
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -145,26 +145,33 @@ fn who_does_not_read_is_bounded_and_disconnected() -> Result<()> {
     let request = HttpClient::written("POST /v1/keys/orders?count=1000", "");
     let mut stream = client.stream();
     stream.set_write_timeout(Some(Duration::from_millis(500)))?;
-    // Until nothing more is taken.
-    let mut sent = 0_usize;
-    while sent < 1 << 28 && stream.write_all(request.as_bytes()).is_ok() {
-        sent += request.len();
-    }
-    assert!(
-        sent < 1 << 26,
-        "{sent} bytes were taken of one who reads nothing"
-    );
+    let mut sent = take_until_refused(&mut stream, request.as_bytes());
     let more_kb = memory_kb(&port)?.saturating_sub(before);
     assert!(more_kb < 8_192, "{more_kb} kB more");
     // Others are served meanwhile.
     port.client()?
         .say("POST /v1/keys/orders")?
         .numbers("keys")?;
+    // Nor is anything more taken when it is disconnected.
+    stream.set_write_timeout(Some(WAIT_MAX))?;
+    sent += take_until_refused(&mut stream, request.as_bytes());
+    assert!(
+        sent < 1 << 26,
+        "{sent} bytes were taken of one who reads nothing"
+    );
     wait_until("the end", WAIT_MAX, || {
         Ok(port.metric("keywright_port_cut_off_total{why=\"unread\"")? == 1)
     })?;
-    drop(stream.shutdown(Shutdown::Both));
     Ok(())
+}
+
+/// Writes requests until none is taken any more; how many bytes that were.
+fn take_until_refused(stream: &mut &TcpStream, request: &[u8]) -> usize {
+    let mut sent = 0;
+    while sent < 1 << 28 && stream.write_all(request).is_ok() {
+        sent += request.len();
+    }
+    sent
 }
 
 fn memory_kb(port: &Port) -> Result<u64> {

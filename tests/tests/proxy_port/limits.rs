@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
@@ -73,23 +74,31 @@ fn who_does_not_read_is_bounded_and_disconnected() -> Result<()> {
     let request = RespClient::written(&["ECHO", &payload]);
     let mut stream = client.stream();
     stream.set_write_timeout(Some(Duration::from_millis(500)))?;
-    // Until nothing more is taken.
-    let mut sent = 0_usize;
-    while sent < 1 << 30 && stream.write_all(&request).is_ok() {
-        sent += request.len();
-    }
-    assert!(
-        sent < 1 << 28,
-        "{sent} bytes were taken of one who reads nothing"
-    );
+    let mut sent = take_until_refused(&mut stream, &request);
     let more_kb = memory_kb(&port)?.saturating_sub(before);
     assert!(more_kb < 4_096, "{more_kb} kB more");
     // Others are served meanwhile.
     port.client()?.say("INCR orders")?.integer()?;
+    // Nor is anything more taken when it is disconnected.
+    stream.set_write_timeout(Some(WAIT_MAX))?;
+    sent += take_until_refused(&mut stream, &request);
+    assert!(
+        sent < 1 << 27,
+        "{sent} bytes were taken of one who reads nothing"
+    );
     wait_until("the end", WAIT_MAX, || {
         Ok(port.metric("keywright_port_cut_off_total{why=\"unread\"")? == 1)
     })?;
     Ok(())
+}
+
+/// Writes requests until none is taken any more; how many bytes that were.
+fn take_until_refused(stream: &mut &TcpStream, request: &[u8]) -> usize {
+    let mut sent = 0;
+    while sent < 1 << 30 && stream.write_all(request).is_ok() {
+        sent += request.len();
+    }
+    sent
 }
 
 fn memory_kb(port: &Port) -> Result<u64> {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::config::port::http::HttpLimits;
-use crate::connection::linger::linger;
+use crate::connection::linger::{abandon, linger};
 use crate::connection::memory::Memory;
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
@@ -109,7 +109,9 @@ pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()
             Poll::Pending => alarms.poll(waker).map(End::CutOff),
         }
     });
-    match end.await {
+    let end = end.await;
+    let is_unread = matches!(end, End::CutOff(CutOff::Unread));
+    match end {
         End::Orderly => {}
         End::Fault(error) if error.is_parse() || error.is_parse_too_large() => {
             keys.figures.cut_off(CutOff::Protocol);
@@ -122,6 +124,9 @@ pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()
         }
     }
     let socket = connection.into_parts().io.into_inner();
+    if is_unread {
+        return abandon(socket.into_stream());
+    }
     linger(socket.into_stream()).await
 }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::config::port::redis::RedisLimits;
 use crate::connection::buffers::{BUFFER_BYTES_MIN, Buffers};
-use crate::connection::linger::linger;
+use crate::connection::linger::{abandon, linger};
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
@@ -131,6 +131,9 @@ impl Connection {
         if let Some(why) = why {
             self.context.keys.figures.cut_off(why);
             tracing::debug!(?why, "a client of the key port is disconnected");
+        }
+        if why == Some(CutOff::Unread) {
+            return abandon(self.stream);
         }
         linger(self.stream).await
     }
