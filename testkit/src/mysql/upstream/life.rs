@@ -10,9 +10,10 @@ use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
 use super::Upstream;
+use super::initialised::initialise;
 use super::programs::Programs;
 use crate::machine::account;
-use crate::machine::process::{run, send};
+use crate::machine::process::send;
 use crate::machine::scratch::Scratch;
 use crate::{Account, Flavour, Result, WAIT_MAX, free_port, wait_until};
 
@@ -37,12 +38,13 @@ fn first_start(
     let tmp_dir = server.tmp_dir();
     fs::create_dir(&tmp_dir).context("making the server's temporary directory")?;
     account.own(&tmp_dir)?;
-    run(&mut server.programs.initialise(
+    initialise(
+        &server.programs,
         account,
         &server.data_dir(),
         &tmp_dir,
         &server.options,
-    )?)?;
+    )?;
     if flavour == Flavour::MySql {
         server.write_init_file()?;
     }
