@@ -33,7 +33,7 @@ fn first_start(
         options: options.iter().map(|&option| option.to_owned()).collect(),
         port: free_port()?,
         process: None,
-        scratch: Scratch::new(flavour.name(), account)?,
+        scratch: Scratch::for_data(flavour.name(), account)?,
     };
     let tmp_dir = server.tmp_dir();
     fs::create_dir(&tmp_dir).context("making the server's temporary directory")?;
