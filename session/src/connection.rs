@@ -11,7 +11,6 @@ use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use crate::answer::errors::write_error;
 use crate::answer::reply::PendingLastInsertId;
 use crate::budget::{Budget, Held};
-use crate::insert::at_fence::AtFence;
 use crate::insert::in_place::WritesInPlace;
 use crate::insert::plan_cache::PlanCache;
 use crate::prepared::statements::Statements;
@@ -84,8 +83,6 @@ pub(crate) struct Connection {
     pub(crate) under_way: Vec<UnderWay>,
     /// A version of the rules that the open transaction does not follow yet.
     pub(crate) goes_on: Option<u64>,
-    /// The server has refused the command at the front at the fence.
-    pub(crate) at_fence: Option<Box<AtFence>>,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
 }
@@ -122,7 +119,6 @@ impl Connection {
             budget: None,
             under_way: Vec::new(),
             goes_on: None,
-            at_fence: None,
             waited: None,
         }
     }
