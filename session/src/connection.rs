@@ -62,6 +62,8 @@ pub(crate) struct Connection {
     pub(crate) pending_last_insert_id: Option<PendingLastInsertId>,
     /// What ROW_COUNT() is on the server; `None`: -1.
     pub(crate) row_count: Option<u64>,
+    /// What it is to the client, whose statements alone count.
+    pub(crate) shown_row_count: Option<u64>,
     pub(crate) up: Vec<u8>,
     pub(crate) down: Vec<u8>,
     pub(crate) events: Vec<Event>,
@@ -107,6 +109,7 @@ impl Connection {
             last_insert_id: Some(0),
             pending_last_insert_id: None,
             row_count: Some(0),
+            shown_row_count: Some(0),
             up: Vec::new(),
             down: Vec::new(),
             events: Vec::new(),
@@ -175,7 +178,16 @@ impl Connection {
         self.events.push(Event { rule, outcome });
     }
 
-    /// Takes in how an answer has ended.
+    /// Takes in how the answer to the client's command has ended.
+    pub(crate) fn note_answered(&mut self, end: Option<End>) {
+        self.note_status(end);
+        match end {
+            Some(End::Ok(_) | End::Error) => self.shown_row_count = self.row_count,
+            Some(End::Prepared { .. }) | None => {}
+        }
+    }
+
+    /// Takes in how any answer has ended.
     pub(crate) fn note_status(&mut self, end: Option<End>) {
         match end {
             Some(End::Ok(done)) => {

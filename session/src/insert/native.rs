@@ -50,6 +50,8 @@ pub(crate) struct PassedOn {
     after: After,
     end: Option<End>,
     last: Vec<u8>,
+    /// What ROW_COUNT() is to the client.
+    row_count: Option<u64>,
     /// What is next.
     then: Job,
 }
@@ -140,6 +142,7 @@ impl Connection {
             after,
             end,
             last: last.to_vec(),
+            row_count: self.shown_row_count,
             then,
         };
         self.send_own(b"SHOW WARNINGS");
@@ -152,8 +155,10 @@ impl Connection {
             after,
             end,
             last,
+            row_count,
             then,
         } = passed;
+        self.shown_row_count = row_count;
         self.finish(after, end);
         // Whether rows were left out nobody knows, where it is no list.
         if has_warning(warnings, AT_FENCE_WARNING) == Some(false) {
@@ -210,6 +215,8 @@ impl Connection {
 
     /// The list of its warnings.
     fn answer_warnings(&mut self, header: Header, answered: Answered, warnings: &[u8]) -> Job {
+        // The client has not asked for them.
+        self.shown_row_count = Some(answered.affected_rows);
         match has_warning(warnings, AT_FENCE_WARNING) {
             // Whether rows were left out is not known.
             None => {

@@ -67,7 +67,11 @@ impl Connection {
             return Ok(self.refuse_execution(header, id, what).into());
         };
         let (rule, asks_by_value) = (statement.rule, statement.asks_by_value());
+        let counts = statement.counts;
         if let Some(step) = self.enter(header, Some(rule)) {
+            return Ok(step.into());
+        }
+        if let Some(step) = self.restore_row_count(|| counts) {
             return Ok(step.into());
         }
         let rest = payload.get(4..).unwrap_or_default();

@@ -67,6 +67,9 @@ impl Connection {
             Ok(watched) => watched,
             Err(step) => return Ok(step.into()),
         };
+        if let Some(step) = self.restore_row_count(|| passed.effect.counts) {
+            return Ok(step.into());
+        }
         if passed.effect.sees && self.pending_last_insert_id.is_some() {
             return Ok(self.update_last_insert_id(passed.effect.counts).into());
         }

@@ -8,6 +8,7 @@ use keywright_wire::packets::write_command;
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::After;
+use crate::answer::reply::{Effect, names_row_count};
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::leaves_out::Native;
@@ -71,7 +72,10 @@ impl Connection {
     /// What is noted of a statement that is passed on.
     pub(crate) fn passed(&self, text: &[u8], change: Changes) -> Passed {
         Passed {
-            effect: self.effect(text),
+            effect: Effect {
+                counts: names_row_count(text),
+                ..self.effect(text)
+            },
             change,
             named: self.rules_named_in(text),
             ..Passed::default()

@@ -151,6 +151,9 @@ impl Connection {
         let (has_long_data, sees, counts) =
             (!select.long_data.is_empty(), select.sees, select.counts);
         let zero_is_value = select.zero_is_value;
+        if let Some(step) = self.restore_row_count(|| counts) {
+            return step.into();
+        }
         let is_as_is = is_passed || self.context.insert_id_set || !self.rewrites(rule);
         if is_as_is && !has_long_data {
             return self.execute_as_is(header, id, &execution);
