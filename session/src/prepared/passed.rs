@@ -15,7 +15,7 @@ use crate::insert::leaves_out::Native;
 use crate::job::Next;
 use crate::judge::decide_unread;
 use crate::prepared::observed::Execution;
-use crate::prepared::statements::{ByMode, Changes, Keyless};
+use crate::prepared::passed_statement::{ByMode, Changes, Keyless};
 use crate::server::question::KeyThere;
 use crate::step::Step;
 

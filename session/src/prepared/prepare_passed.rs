@@ -14,7 +14,9 @@ use crate::connection::Connection;
 use crate::insert::leaves_out::Native;
 use crate::job::{Job, Next};
 use crate::judge::decide_unread;
-use crate::prepared::statements::{ByMode, ByOrder, Changes, Observed, ObservedInsert, Passed};
+use crate::prepared::passed_statement::{
+    ByMode, ByOrder, Changes, Observed, ObservedInsert, Passed,
+};
 use crate::server::context::is_harmless_set;
 use crate::step::{StatementOutcome, Step};
 
