@@ -23,6 +23,7 @@
 pub mod assignment;
 pub mod backoff;
 pub mod lease;
+pub mod order;
 pub mod reserve;
 pub mod residue;
 
