@@ -21,7 +21,7 @@ use crate::reserve::StepTrack;
 use crate::residue::Residue;
 use crate::settings::{FeedSettings, Limits};
 use crate::store::Store;
-use crate::store::tag_request::{Denied, Granted, ReservationRequest};
+use crate::store::tag_request::{Granted, ReservationRequest};
 use server::{Demand, Refused, Server};
 
 /// Figures of one server that is fed.
@@ -268,6 +268,7 @@ async fn reserve_of(
         returned: false,
         generation: None,
         key_space: known.key_space.clone(),
+        right: None,
     };
     let answer = store.run(request).await;
     match answer.map_err(|error| store.failure(&error))? {
@@ -275,10 +276,10 @@ async fn reserve_of(
             known.key_space = Some(Arc::clone(&granted.key_space));
             Ok(Ok(granted))
         }
-        Err(Denied::Exhausted(exhausted)) => Ok(Err(exhausted)),
-        Err(
-            Denied::Superseded(failure) | Denied::AnotherKeySpace(failure) | Denied::Other(failure),
-        ) => Err(failure),
+        Err(denied) => match denied.failure() {
+            Ok(failure) => Err(failure),
+            Err(exhausted) => Ok(Err(exhausted)),
+        },
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod assigned_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
+pub(crate) mod order_rows;
 pub(crate) mod restored;
 pub(crate) mod returned;
 pub(crate) mod schema;
