@@ -12,11 +12,13 @@ use traffic::Traffic;
 
 pub(crate) mod admissions;
 mod enter;
+mod leave;
 mod lookup;
 mod pattern;
 mod rule;
 mod table_snapshots;
 pub(crate) mod traffic;
+mod version;
 
 use pattern::Matcher;
 pub use pattern::{Pattern, PatternError};

@@ -1,7 +1,10 @@
 //! What is known of the server: its state ([`context`]), what its tables are like ([`question`], [`ask_table`]), that they have changed ([`schema`]), and which
-//! temporary tables hide them ([`temporary`]). What it can be asked ([`probe`]), and how it is ([`ask`]).
+//! temporary tables hide them ([`temporary`]). What it can be asked ([`probe`]), how it is ([`ask`], [`ask_state`]), and
+//! what becomes of the answer ([`answer_probe`]).
 
+pub(crate) mod answer_probe;
 pub(crate) mod ask;
+pub(crate) mod ask_state;
 pub(crate) mod ask_table;
 pub(crate) mod context;
 pub(crate) mod probe;

@@ -3,6 +3,7 @@
 mod follow;
 mod several;
 mod show;
+mod turns;
 
 use std::sync::Arc;
 
@@ -15,10 +16,9 @@ use crate::budget::Budget;
 use crate::client::show::Show;
 use crate::connection::Connection;
 use crate::flow::{Flow, Rest};
-use crate::insert::in_place::{Room, WritesInPlace};
 use crate::job::{Job, Turn};
 use crate::rules::Rules;
-use crate::step::{Event, KeyFailure, SessionFacts, Step};
+use crate::step::{Event, KeyFailure, SessionFacts};
 
 pub use follow::RulesUpdate;
 
@@ -120,6 +120,11 @@ impl Session {
         &mut self.connection.events
     }
 
+    /// Whether statements of one text wait, or the last of them is not answered yet.
+    pub(crate) fn has_several(&self) -> bool {
+        matches!(self.job, Job::Several(_))
+    }
+
     /// What is under way for the statement at hand.
     pub(crate) fn at_hand(&self) -> &Job {
         match self.has_several() {
@@ -168,42 +173,6 @@ impl Session {
     /// Keys, or why there are none; afterwards the client's side is asked again.
     pub fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
         self.at_hand_mut().on_keys(keys);
-    }
-
-    /// What to do with the client's bytes that were not consumed yet.
-    pub fn on_client(&mut self, bytes: &[u8]) -> Step {
-        if let Some(step) = self.next_of_several() {
-            return step;
-        }
-        match self.show_asked(bytes) {
-            Some(step) => step,
-            None => self.job.on_client(&mut self.connection, bytes),
-        }
-    }
-
-    /// As [`Session::on_client`], of bytes that may be written to: a long INSERT gets its keys where it lies, and is forwarded.
-    pub fn on_client_in_place(&mut self, bytes: &mut impl Room) -> Step {
-        self.connection.in_place = WritesInPlace::May;
-        let step = self.on_client(bytes.there());
-        let rewriting = match std::mem::take(&mut self.connection.in_place) {
-            WritesInPlace::No | WritesInPlace::May => return step,
-            WritesInPlace::Will(rewriting) => rewriting,
-        };
-        match rewriting.write(bytes) {
-            Some(total) => Step::Forward(total),
-            None => self.connection.end_out_of_order(),
-        }
-    }
-
-    /// What to do with the upstream's bytes that were not consumed yet.
-    pub fn on_upstream(&mut self, bytes: &[u8]) -> Step {
-        if bytes.is_empty() {
-            return Step::More { at_least: 1 };
-        }
-        match self.answer_of_several(bytes) {
-            Some(step) => step,
-            None => self.job.on_upstream(&mut self.connection, bytes),
-        }
     }
 
     /// Tells a client between two commands that the proxy is stopping. It is numbered as the answer to the next command, which

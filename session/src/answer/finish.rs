@@ -7,6 +7,7 @@ use keywright_wire::done::Done;
 use crate::answer::after::{After, Texts};
 use crate::connection::Connection;
 use crate::prepared::statements::Statements;
+use crate::server::context::TextStatement;
 use crate::step::SessionFacts;
 
 impl Connection {
@@ -90,6 +91,15 @@ impl Connection {
                 }
             }
             After::Database(_) | After::Reset | After::Multi(_) => {}
+        }
+    }
+
+    /// The server has prepared it, or has not.
+    pub(crate) fn text_prepared(&mut self, statement: TextStatement, succeeded: bool) {
+        if succeeded {
+            self.context.texts.insert(statement.name.clone(), statement);
+        } else {
+            self.context.doubt_text(&statement.name);
         }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Undecoded {
     More { at_least: usize },
     /// It breaks the protocol.
     OutOfOrder,
+    /// What it was taken for before holds no more: it is to be looked at as if it had just come.
+    Anew,
 }
 
 impl From<OutOfOrder> for Undecoded {

@@ -6,7 +6,8 @@ use keywright_rewrite::{InsertHead, RowsFrom, TableName, Unread, Unsupported, ki
 
 use crate::answer::after::After;
 use crate::client::one_by_one::{OneByOne, plain_from};
-use crate::client::text::{Query, Reading};
+use crate::client::query::Query;
+use crate::client::reading::Reading;
 use crate::connection::Connection;
 use crate::job::{Job, Next};
 use crate::server::context::Named;
@@ -47,16 +48,15 @@ impl Connection {
             })
     }
 
-    /// Several statements in one text: passed on as they are if none of them is for a table with a rule.
-    pub(crate) fn several(&mut self, query: Query<'_>) -> Next {
+    /// Several statements in one text: passed on as they are if none of them is for a table with a rule. `None`: it is one.
+    pub(crate) fn several(&mut self, query: Query<'_>) -> Option<Next> {
         if !self.context.known {
-            return self.ask_context().into();
+            return Some(self.ask_context().into());
         }
-        let multi_statement = split(query.text, &self.context.modes);
-        if multi_statement.len() == 1 {
-            return self.one(query);
+        if split(query.text, &self.context.modes).len() == 1 {
+            return None;
         }
-        match self.read_several(query.text) {
+        Some(match self.read_several(query.text) {
             Err(()) => self.ask_context().into(),
             Ok(Several::Whole(after)) => self.pass_query(query, after),
             Ok(Several::Observed(inserts, after)) => self.observe_several(query, &inserts, after),
@@ -69,7 +69,7 @@ impl Connection {
                 }
                 Err(what) => self.unsupported(query, None, what),
             },
-        }
+        })
     }
 
     fn read_several(&mut self, text: &[u8]) -> Result<Several, ()> {

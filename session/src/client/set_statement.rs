@@ -5,7 +5,7 @@ use keywright_rewrite::{
 };
 
 use crate::answer::after::After;
-use crate::client::text::Reading;
+use crate::client::reading::Reading;
 use crate::connection::Connection;
 
 impl Connection {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use keywright_wire::answer::Shape;
 
 use crate::answer::after::After;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::job::Next;

@@ -80,12 +80,12 @@ impl Work for AtFence {
     fn on_client(
         self: Box<Self>,
         connection: &mut Connection,
-        bytes: &[u8],
+        _bytes: &[u8],
     ) -> Result<Next, Undecoded> {
         let is_newer = self.version != connection.rules.version();
         if is_newer && self.answered.affected_rows == 0 {
             // It may go out again.
-            return connection.command(bytes);
+            return Err(Undecoded::Anew);
         }
         if !is_newer && !self.is_final {
             return Ok(Job::Work(self).with(Step::Wait));

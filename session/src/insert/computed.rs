@@ -8,7 +8,7 @@ use keywright_wire::packets::{error_of, last_packet, only_row, text_columns};
 use keywright_wire::protocol::NULL;
 
 use crate::answer::after::After;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::values::Decided;
 use crate::job::{Job, Next};

@@ -8,7 +8,7 @@ use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
 use crate::client::decode::Undecoded;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::job::{Job, Next, Turn, Work};
 use crate::judge::Reason;

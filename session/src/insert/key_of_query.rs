@@ -8,7 +8,7 @@ use keywright_wire::answer::{End, Shape};
 use keywright_wire::packets::{error_text, last_packet};
 
 use crate::answer::after::After;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::values::Decided;
 use crate::job::{Job, Next};

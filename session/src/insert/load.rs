@@ -9,7 +9,7 @@ use keywright_rewrite::{
 };
 
 use crate::answer::after::After;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::loading::Load;
 use crate::job::Next;

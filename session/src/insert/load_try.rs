@@ -9,7 +9,7 @@ use keywright_wire::packets::{error_text, last_packet, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::reply::PendingLastInsertId;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::select::GROWTH;
 use crate::judge::{ROWS_FIRST, Reason};

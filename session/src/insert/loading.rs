@@ -9,7 +9,7 @@ use keywright_wire::packets::last_packet;
 
 use crate::answer::reply::PendingLastInsertId;
 use crate::client::decode::{OutOfOrder, Undecoded};
-use crate::client::text::{Query, Whole};
+use crate::client::query::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::load_try::{LoadTry, has_too_few};
 use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
@@ -124,7 +124,7 @@ impl Work for Load {
             phase => match connection.whole_command(bytes) {
                 Some(whole) => self.go_on(connection, &whole, phase),
                 // It came whole before; only where there is no memory any more it is not found so.
-                None if phase.turn() == Turn::Command => return connection.command(bytes),
+                None if phase.turn() == Turn::Command => return Err(Undecoded::Anew),
                 None => self.at(phase, Step::Blocked),
             },
         })

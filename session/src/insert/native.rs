@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::insert::at_fence::{Answered, AtFence};
 use crate::insert::leaves_out::{LeavesOut, Native};
 use crate::job::{Job, Next, Turn, Work};
-use crate::step::{StatementOutcome, Step};
+use crate::step::Step;
 
 /// The servers' errors where they cannot make another key.
 const AT_FENCE: [u16; 2] = [167, 1467];
@@ -121,16 +121,6 @@ impl Connection {
         Job::Work(Box::new(sent)).with(Step::Blocked)
     }
 
-    /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its
-    /// client hears that it succeeded.
-    pub(crate) fn watch_fence(&self, next: Next, rule: usize) -> Next {
-        let is_maria = self.facts.server.flavour == Flavour::MariaDb;
-        match is_maria && self.rules.is_switched(rule) && !self.rewrites(rule) {
-            true => next.watching_fence(),
-            false => next,
-        }
-    }
-
     /// Keeps the end of the answer back, and asks.
     pub(crate) fn ask_what_was_left_out(
         &mut self,
@@ -170,14 +160,6 @@ impl Connection {
         let (cause, message) = (Cause::StoreUnavailable, LEFT_OUT_OF_PASSED);
         write_error(cause, message, sequence, &mut self.down);
         then
-    }
-
-    /// The server makes ids for a statement of a rule that gives none.
-    pub(crate) fn note_native(&mut self, rule: usize, rows_max: Option<u64>) {
-        if !self.rewrites(rule) {
-            let ids = rows_max.map(|rows| rows.saturating_mul(self.context.increment.max(1)));
-            self.note(Some(rule), StatementOutcome::Native(ids));
-        }
     }
 
     /// The server's answer to it.

@@ -7,7 +7,7 @@ use keywright_wire::packets::write_query;
 
 use crate::answer::after::After;
 use crate::client::decode::Undecoded;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::keys::Awaited;
 use crate::job::{Job, Next, Turn, Work};
@@ -182,7 +182,7 @@ impl Work for NextValueJob {
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
+            return Err(Undecoded::Anew);
         };
         let header = whole.header;
         connection.forget_command();

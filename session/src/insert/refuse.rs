@@ -1,42 +1,18 @@
 //! What becomes of statements that cannot be done exactly: refused, or passed on where the rule says so or only observes.
 
-use keywright_core::Cause;
 use keywright_rewrite::Unsupported;
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{Header, write_packet};
-use keywright_wire::packets::error_payload;
+use keywright_wire::bytes::Header;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::job::Next;
-use crate::judge::{Policy, Reason, decide_unread};
-use crate::rules::Mode;
+use crate::judge::{Reason, decide_unread};
 use crate::step::{StatementOutcome, Step};
 
-/// The servers' error for a packet that ends too early, or too late.
-const MALFORMED: u16 = 1835;
-
 impl Connection {
-    /// Whether some rule changes statements. Where none does, none is refused either.
-    pub(crate) fn rewrites_any(&self) -> bool {
-        let mut rules = self.rules.rules().iter();
-        rules.any(|rule| rule.mode == Mode::Rewrite)
-    }
-
-    /// Whether a rule changes statements.
-    pub(crate) fn rewrites(&self, rule: usize) -> bool {
-        let rule = self.rules.rules().get(rule);
-        rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
-    }
-
-    /// What a rule says. `None`: it could not be read which rule is concerned.
-    #[inline]
-    pub(crate) fn policy(&self, rule: Option<usize>) -> Policy {
-        Policy::of(&self.rules, rule)
-    }
-
     pub(crate) fn unsupported(
         &mut self,
         query: Query<'_>,
@@ -132,28 +108,5 @@ impl Connection {
         let reason = Reason::Unsupported(Unsupported::TableAhead);
         let message = self.note_refused(rule, reason);
         self.refuse(header, reason.cause(), &message)
-    }
-
-    /// The server's error for an execution whose values do not fit its statement.
-    pub(crate) fn tell_malformed(&mut self, header: Header) -> Step {
-        self.forget_command();
-        self.leave();
-        let payload = error_payload(MALFORMED, "HY000", "Malformed communication packet");
-        let sequence = header.sequence.wrapping_add(1);
-        write_packet(&payload, sequence, &mut self.down);
-        Step::Consumed(header.total())
-    }
-
-    /// Answers the command at the front with an error; the upstream never sees it.
-    pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
-        self.forget_command();
-        self.leave();
-        write_error(
-            cause,
-            message,
-            header.sequence.wrapping_add(1),
-            &mut self.down,
-        );
-        Step::Consumed(header.total())
     }
 }

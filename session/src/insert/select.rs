@@ -18,7 +18,7 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::After;
 use crate::answer::reply::{Reply, names_row_count};
 use crate::client::decode::Undecoded;
-use crate::client::text::{Query, Whole};
+use crate::client::query::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::leaves_out::{LeavesOut, Native};
 use crate::job::{Job, Next, Turn, Work};
@@ -182,7 +182,7 @@ impl Work for Select {
     ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it is refused.
         let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
+            return Err(Undecoded::Anew);
         };
         Ok(match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Again => self.ask_keys(connection),

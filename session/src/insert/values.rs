@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    InPlace, Kind, LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
+    InPlace, LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, make_packet};
@@ -11,7 +11,7 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::After;
 use crate::answer::reply::names_row_count;
 use crate::client::decode::Undecoded;
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::in_place::{Rewriting, WritesInPlace};
 use crate::insert::keys::Awaited;
@@ -64,17 +64,6 @@ impl From<Step> for Decided {
 }
 
 impl Connection {
-    /// An INSERT or REPLACE, sent as text.
-    pub(crate) fn insert(&mut self, query: Query<'_>, kind: Kind) -> Next {
-        match self.decide(query, query.text) {
-            Decided::Keys(rule, plan) => self.insert_of_keys(query, (rule, plan), None),
-            Decided::Query(rule, plan) => self.select(query, rule, plan),
-            Decided::Pass => self.pass_kind(kind, query, After::Nothing),
-            Decided::Unread(rule, what) => self.insert_computed((query, kind), rule, what),
-            Decided::Not(next) => next,
-        }
-    }
-
     /// One that goes out with keys. `own`: the session's own text of it.
     pub(crate) fn insert_of_keys(
         &self,
@@ -226,7 +215,7 @@ impl Work for Insert {
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
+            return Err(Undecoded::Anew);
         };
         let query = whole.query(self.front, self.text_bytes);
         let query = match &self.own {

@@ -5,7 +5,7 @@ use keywright_rewrite::{KeyExpression, Unsupported};
 use keywright_wire::bytes::Header;
 use keywright_wire::params::{Param, Type, UNSIGNED};
 
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::job::Next;

@@ -3,24 +3,17 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{BulkConstruct, LastInsertId, Unsupported, Variant};
-use keywright_wire::answer::Shape;
-use keywright_wire::bulk::Bulk;
-use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined, make_packet};
+use keywright_wire::bytes::{Header, Joined, joined};
 use keywright_wire::capability::BULK_OPERATIONS;
 
 use crate::client::decode::{self, OutOfOrder, Undecoded};
 use crate::connection::Connection;
-use crate::job::{Job, Next};
+use crate::job::Next;
 use crate::judge::{Facts, Verdict, decide};
-use crate::prepared::bulk_keys::{Asking, Fault, Needs};
+use crate::prepared::bulk_keys::Fault;
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::refresh::Refreshed;
-use crate::prepared::statements::{Made, Statement};
-use crate::rules::Rule;
-use crate::step::{KeyFailure, StatementOutcome, Step};
-
-/// A statement, or its text, that is not there any more.
-const GONE: Fault = Fault::Unsupported(Unsupported::NotAsPlanned);
+use crate::prepared::send_bulk::{GONE, literal, read_bulk, text_of_rows};
 
 impl Connection {
     pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
@@ -80,34 +73,11 @@ impl Connection {
             .or_else(|fault| self.refuse_bulk(header, id, fault))
     }
 
-    /// The keys are there, or why not.
-    pub(crate) fn bulk_with_keys(
-        &mut self,
-        header: Header,
-        id: u32,
-        rest: &[u8],
-        keys: Result<KeyBatch, KeyFailure>,
-    ) -> Result<Next, OutOfOrder> {
-        let statement = self.statements.ours.get_mut(&id);
-        let bulk = statement
-            .ok_or(GONE)
-            .and_then(|statement| read(statement, rest));
-        bulk.and_then(|bulk| self.bulk_with(header, id, &bulk, keys))
-            .or_else(|fault| self.refuse_bulk(header, id, fault))
-    }
-
-    fn refuse_bulk(&mut self, header: Header, id: u32, fault: Fault) -> Result<Next, OutOfOrder> {
-        match fault {
-            Fault::Malformed => Err(OutOfOrder),
-            Fault::Unsupported(what) => Ok(self.refuse_execution(header, id, what).into()),
-        }
-    }
-
     fn bulk(&mut self, header: Header, id: u32, rest: &[u8]) -> Result<Next, Fault> {
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return Err(GONE);
         };
-        let bulk = read(statement, rest)?;
+        let bulk = read_bulk(statement, rest)?;
         let unsupported = |what| Err(Fault::Unsupported(Unsupported::Bulk(what)));
         if self.context.insert_id_set {
             return unsupported(BulkConstruct::InsertIdSet);
@@ -151,7 +121,7 @@ impl Connection {
             let counts = statement.counts;
             return Ok(self.update_last_insert_id(counts).into());
         }
-        if made(statement, self.context.increment).is_none() {
+        if text_of_rows(statement, self.context.increment).is_none() {
             return Ok(self.prepare_variant(header, id, Variant::LITERAL).into());
         }
         if total == 0 {
@@ -160,104 +130,4 @@ impl Connection {
         }
         Ok(KeyedExecution::begin(self, (id, true), index, total))
     }
-
-    /// The rule, what the rows need, and how many keys that is.
-    fn bulk_needs(&self, id: u32, bulk: &Bulk<'_>) -> Result<(usize, Rule, Needs, u64), Fault> {
-        let statement = self.statements.ours.get(&id).ok_or(GONE)?;
-        let index = statement.rule;
-        let rule = self.rules.rules().get(index).cloned();
-        let rule = rule.ok_or(GONE)?;
-        let needs = self.asking(statement, &rule)?.needs(bulk)?;
-        let written = statement.plan.keys().saturating_mul(needs.rows);
-        let total = written.saturating_add(needs.asking);
-        Ok((index, rule, needs, total))
-    }
-
-    fn asking<'a>(&self, statement: &'a Statement, rule: &Rule) -> Result<Asking<'a>, Unsupported> {
-        if self.means_otherwise(statement) {
-            return Err(Unsupported::ZeroChanged);
-        }
-        // A row is one of many.
-        let care = statement.plan.care(&self.context.modes, u32::MAX);
-        if care.zero_is_value.is_none() {
-            return Err(Unsupported::ZeroAmbiguous);
-        }
-        Ok(Asking {
-            keys: statement.plan.key_parameters(),
-            form: rule.form,
-            care,
-            only_null: statement.plan.last_insert_id() == LastInsertId::None,
-        })
-    }
-
-    /// Sends the rows with their keys.
-    fn bulk_with(
-        &mut self,
-        header: Header,
-        id: u32,
-        bulk: &Bulk<'_>,
-        keys: Result<KeyBatch, KeyFailure>,
-    ) -> Result<Next, Fault> {
-        self.forget_command();
-        let (index, rule, needs, total) = self.bulk_needs(id, bulk)?;
-        let keys = match keys.and_then(|keys| match total {
-            0 => Ok(keys),
-            rows => self.spread(&rule, keys, rows),
-        }) {
-            Ok(keys) => keys,
-            Err(failure) => return Ok(self.refuse(header, failure.cause, &failure.message).into()),
-        };
-        let statement = self.statements.ours.get(&id).ok_or(GONE)?;
-        let made = made(statement, self.context.increment).ok_or(GONE)?;
-        let asking = self.asking(statement, &rule)?;
-        let start = self.up.len();
-        self.up.extend([0; HEADER_BYTES]);
-        let written = asking.write(
-            bulk,
-            made.number,
-            &made.prepared,
-            &needs,
-            &keys,
-            &mut self.up,
-        );
-        if let Err(fault) = written {
-            self.up.truncate(start);
-            return Err(fault);
-        }
-        if make_packet(start, &mut self.up) != header.sequence {
-            self.up.truncate(start);
-            return Err(Fault::Unsupported(Unsupported::Longer));
-        }
-        let plan = &statement.plan;
-        let rows = plan.rows().saturating_mul(needs.rows);
-        let reply = self.reply_of_bulk(plan, literal(plan.last_insert_id()), &keys, rows);
-        let returning = plan.returning();
-        if total > 0 {
-            self.note(Some(index), StatementOutcome::Rewritten);
-        }
-        self.answer.expect(Shape::Results);
-        Ok(Job::of_reply(reply, returning).with(Step::Consumed(header.total())))
-    }
-}
-
-/// Reads the rows, and remembers their types for the next time.
-fn read<'a>(statement: &mut Statement, rest: &'a [u8]) -> Result<Bulk<'a>, Fault> {
-    let count = statement.parameters();
-    let bulk = Bulk::read(rest, count, statement.types.as_deref())?;
-    statement.types = Some(bulk.types.clone());
-    Ok(bulk)
-}
-
-/// Each row would put its own key into LAST_INSERT_ID().
-fn literal(last_insert_id: LastInsertId) -> LastInsertId {
-    match last_insert_id {
-        LastInsertId::Wrapped | LastInsertId::Literal => LastInsertId::Literal,
-        LastInsertId::None => LastInsertId::None,
-    }
-}
-
-/// The text for rows with keys.
-fn made(statement: &Statement, spacing: u64) -> Option<&Made> {
-    let mut variants = statement.variants.iter();
-    variants.find(|made| made.is_for(Variant::LITERAL, spacing))
 }

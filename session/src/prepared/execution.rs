@@ -120,14 +120,6 @@ impl Connection {
         Ok(wanted)
     }
 
-    /// Whether sql_mode has changed since a statement was prepared, so that a key in its text means something else now.
-    pub(crate) fn means_otherwise(&self, statement: &Statement) -> bool {
-        let (zero_is_value, _) = statement.sql_mode;
-        let plan = &statement.plan;
-        (plan.by_mode() && statement.sql_mode != self.sql_mode())
-            || (plan.for_zero() && zero_is_value != self.context.modes.no_auto_value_on_zero)
-    }
-
     /// Sends the execution with its keys.
     pub(crate) fn execute_with(
         &mut self,

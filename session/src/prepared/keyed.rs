@@ -53,7 +53,7 @@ impl Work for KeyedExecution {
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
+            return Err(Undecoded::Anew);
         };
         let (id, header) = (self.id, whole.header);
         let rest = whole.payload.get(4..).unwrap_or_default();

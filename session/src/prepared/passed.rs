@@ -43,7 +43,7 @@ impl Connection {
         if let Some(observed) = &passed.observed {
             match self.execute_observed(header, bytes, id, observed) {
                 Execution::Native => {}
-                Execution::Ours => return self.execute_again(header, bytes),
+                Execution::Ours => return Err(Undecoded::Anew),
                 Execution::Not(step) => return Ok(step.into()),
             }
         } else if self.keeps_locks()
@@ -98,14 +98,6 @@ impl Connection {
             (None, Some(rule)) => self.watch_fence(next, rule),
             (None, None) => next,
         })
-    }
-
-    /// The command at the front, whose statement gets keys now.
-    fn execute_again(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
-        match bytes.get(HEADER_BYTES) {
-            Some(&COM_STMT_BULK_EXECUTE) => self.bulk_execute(header, bytes),
-            Some(_) | None => self.execute(header, bytes),
-        }
     }
 
     /// What comes before the execution of an INSERT that was prepared to get no keys; `None`: nothing.

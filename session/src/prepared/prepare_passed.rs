@@ -9,7 +9,7 @@ use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::After;
 use crate::answer::reply::{Effect, names_row_count};
-use crate::client::text::Query;
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::leaves_out::Native;
 use crate::job::{Job, Next};

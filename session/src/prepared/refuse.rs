@@ -1,5 +1,6 @@
 //! Executions that are refused, and what was sent for them as long data.
 
+use keywright_core::Cause;
 use keywright_rewrite::Unsupported;
 use keywright_wire::bytes::Header;
 
@@ -61,5 +62,15 @@ impl Connection {
         }
         select.long_data.clear();
         self.ask_to_forget(id);
+    }
+
+    pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {
+        let message = "keywright: too many prepared statements on tables with rules";
+        self.refuse(header, Cause::MemoryFull, message)
+    }
+
+    pub(crate) fn refuse_texts(&mut self, header: Header) -> Step {
+        let message = "keywright: statement buffer limit reached by texts of prepared statements (memory_bytes_max)";
+        self.refuse(header, Cause::MemoryFull, message)
     }
 }

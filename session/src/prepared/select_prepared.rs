@@ -4,31 +4,26 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    InQuery, LastInsertIdUse, LongDataConstruct, PreparedQuery, QueryPlan, SelectConstruct, Unread,
-    Unsupported, last_insert_id_use,
+    LastInsertIdUse, LongDataConstruct, PreparedQuery, QueryPlan, Unread, Unsupported,
+    last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{Header, Joined, joined, write_packet};
+use keywright_wire::bytes::{Header, Joined, joined};
 use keywright_wire::packets::write_command;
-use keywright_wire::params::{Execution, Param, Type};
 use keywright_wire::protocol::COM_STMT_PREPARE;
-use keywright_wire::values::BadValue;
 
 use crate::answer::reply::names_row_count;
-use crate::client::attributes::UNKNOWN_TYPE;
-use crate::client::text::{Query, Whole};
+use crate::client::query::Query;
 use crate::connection::Connection;
 use crate::insert::select::Source;
 use crate::job::{Job, Next};
 use crate::judge::{Facts, Verdict, decide};
-use crate::prepared::param_keys::KeyValues;
 use crate::prepared::passed_statement::{Changes, Observed, ObservedInsert};
-use crate::prepared::prepare::Preparing;
+use crate::prepared::preparing::Preparing;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::select_statement::SelectStatement;
-use crate::step::{KeyFailure, Step};
+use crate::step::Step;
 
 impl Connection {
     /// COM_STMT_PREPARE of an INSERT … SELECT that was read.
@@ -177,122 +172,5 @@ impl Connection {
             return self.update_last_insert_id(counts).into();
         }
         self.try_select(rule, plan, Source::Prepared(id))
-    }
-
-    /// Reads the parameters, and remembers their types for the next time. `Err`: it was refused.
-    fn read_select_execution<'a>(
-        &mut self,
-        header: Header,
-        payload: &'a [u8],
-        id: u32,
-    ) -> Result<Execution<'a>, Step> {
-        let named = self.has_attributes();
-        let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
-        };
-        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
-        let (rest, known) = (
-            payload.get(4..).unwrap_or_default(),
-            select.types.as_deref(),
-        );
-        match Execution::read(rest, count, known, &select.long_data, named) {
-            Ok(execution) => {
-                if let Some(types) = &execution.types {
-                    select.types = Some(types.clone());
-                }
-                Ok(execution)
-            }
-            Err(BadValue::Malformed) => {
-                self.forget_long_data_of_select(id);
-                Err(self.tell_malformed(header))
-            }
-            Err(BadValue::Type) => Err(self.refuse_select_execution(header, id, UNKNOWN_TYPE)),
-        }
-    }
-
-    /// Sends a try with these keys. `Err`: it was refused.
-    pub(crate) fn send_select_execution(
-        &mut self,
-        whole: &Whole<'_>,
-        id: u32,
-        keys: Result<KeyBatch, KeyFailure>,
-    ) -> Result<KeyBatch, Step> {
-        let header = whole.header;
-        let execution = self.read_select_execution(header, &whole.payload, id)?;
-        let keys = match keys {
-            Ok(keys) => keys,
-            Err(failure) => {
-                self.forget_long_data_of_select(id);
-                return Err(self.refuse(header, failure.cause, &failure.message));
-            }
-        };
-        let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
-        };
-        let Some(range) = Range::of(&keys, select.injected) else {
-            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
-            return Err(self.refuse_select_execution(header, id, what));
-        };
-        let mut params = execution.params.clone();
-        let at = usize::from(select.at).min(params.len());
-        let Some(injected) = range.params(select.injected) else {
-            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
-        };
-        params.splice(at..at, injected);
-        select.long_data.clear();
-        let mut sent = Vec::new();
-        execution.write(id, &params, &mut sent);
-        write_packet(&sent, 0, &mut self.up);
-        self.answer.expect(execution.shape());
-        Ok(keys)
-    }
-}
-
-/// The keys of one try as values of parameters.
-enum Range {
-    Key(KeyValues),
-    /// Rows, first key, spacing.
-    Numbers([[u8; 8]; 3]),
-}
-
-const LONGLONG: Type = [8, 0];
-
-impl Range {
-    /// `None`: a range is wanted, and these keys are none.
-    fn of(keys: &KeyBatch, injected: &[InQuery]) -> Option<Self> {
-        if injected == [InQuery::Key] {
-            return Some(Self::Key(KeyValues::new(keys)));
-        }
-        match *keys {
-            KeyBatch::Numbers {
-                first,
-                spacing,
-                count,
-            } => Some(Self::Numbers([count, first, spacing].map(u64::to_le_bytes))),
-            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => None,
-        }
-    }
-
-    /// The parameters that were put in, in their order.
-    fn params(&self, injected: &[InQuery]) -> Option<Vec<Param<'_>>> {
-        let param = |what: &InQuery| {
-            let [rows, first, spacing] = match self {
-                Self::Key(key) => return key.param(0),
-                Self::Numbers(numbers) => numbers,
-            };
-            let value = match what {
-                InQuery::Key => return None,
-                InQuery::Rows => rows,
-                InQuery::First => first,
-                InQuery::Spacing => spacing,
-            };
-            Some(Param {
-                of_type: LONGLONG,
-                value: Some(value.as_slice()),
-                null: false,
-                name: &[],
-            })
-        };
-        injected.iter().map(param).collect()
     }
 }

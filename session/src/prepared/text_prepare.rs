@@ -17,7 +17,8 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::{After, Texts};
 use crate::answer::reply::Reply;
 use crate::client::decode::Undecoded;
-use crate::client::text::{Query, Reading, Whole};
+use crate::client::query::{Query, Whole};
+use crate::client::reading::Reading;
 use crate::connection::Connection;
 use crate::insert::values::Decided;
 use crate::job::{Job, Next, Turn, Work};
@@ -178,15 +179,6 @@ impl Connection {
         self.pass_query(query, after)
     }
 
-    /// The server has prepared it, or has not.
-    pub(crate) fn text_prepared(&mut self, statement: TextStatement, succeeded: bool) {
-        if succeeded {
-            self.context.texts.insert(statement.name.clone(), statement);
-        } else {
-            self.context.doubt_text(&statement.name);
-        }
-    }
-
     /// The statement that EXECUTE of a name is of. Where the server may take the name for any, it is one whose rule gives keys, if there is
     /// one: that is refused.
     fn text_meant(&self, name: &[u8]) -> Option<&TextStatement> {
@@ -271,7 +263,7 @@ impl Work for TextExecution {
     ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
+            return Err(Undecoded::Anew);
         };
         Ok(match std::mem::replace(&mut self.phase, Phase::Keys) {
             Phase::Ready(keys) => self.prepare(connection, whole.header, keys),

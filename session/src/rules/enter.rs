@@ -6,58 +6,9 @@ use keywright_wire::bytes::Header;
 use keywright_wire::protocol::{AUTOCOMMIT, IN_TRANSACTION};
 
 use crate::connection::Connection;
-use crate::rules::Rules;
 use crate::rules::admissions::{Admissions, CountedAdmission};
 use crate::rules::traffic::UnderWay;
 use crate::step::{KeyFailure, Step};
-
-impl Rules {
-    /// Which version they are; without traffic there is one only.
-    pub fn version(&self) -> u64 {
-        self.admissions().map_or(0, |admissions| admissions.version)
-    }
-
-    /// The identity of a server on which keys are in force, as all connections share it.
-    pub(crate) fn server(&self, identity: &[u8]) -> Option<Arc<[u8]>> {
-        let mut admissions = self.admissions()?.admissions.iter();
-        admissions.find_map(|admission| admission.servers.as_ref()?.get(identity).cloned())
-    }
-
-    /// Whether new statements on those tables wait.
-    pub(crate) fn holds(&self, under_way: &UnderWay) -> bool {
-        let admissions = self
-            .admissions()
-            .map_or(&[][..], |admissions| &admissions.admissions);
-        admissions
-            .iter()
-            .any(|admission| admission.is_held && under_way.is_of(&admission.under_way))
-    }
-
-    /// Whether a rule's tables may go over to keys and back.
-    pub(crate) fn is_switched(&self, rule: usize) -> bool {
-        let rule = self.configured(rule);
-        let admission = self
-            .admissions()
-            .and_then(|admissions| admissions.admissions.get(rule));
-        admission.is_some_and(|admission| admission.is_switched)
-    }
-
-    /// The configured rules whose tables a text may name.
-    fn named_in(&self, text: &[u8]) -> Vec<usize> {
-        let admissions = self
-            .admissions()
-            .map_or(&[][..], |admissions| &admissions.admissions);
-        let names = |admission: &CountedAdmission| {
-            let table = admission.table.as_ref();
-            admission.is_switched && table.is_none_or(|table| table.find(text).is_some())
-        };
-        let admissions = admissions.iter().enumerate();
-        admissions
-            .filter(|(_, admission)| names(admission))
-            .map(|(rule, _)| rule)
-            .collect()
-    }
-}
 
 impl Connection {
     /// A statement on the tables of a rule begins; `None`: any of them. It is under way until its answer has come, and the end of its
@@ -183,18 +134,5 @@ impl Connection {
         if let Some(admissions) = self.rules.admissions() {
             admissions.traffic.note_at_fence();
         }
-    }
-
-    /// An answer has ended, or a command was refused: what it had under way ends with it, unless its transaction goes on.
-    pub(crate) fn leave(&mut self) {
-        if !self.may_be_open() {
-            self.under_way.clear();
-            self.goes_on = None;
-        }
-    }
-
-    fn may_be_open(&self) -> bool {
-        self.last_status & IN_TRANSACTION != 0
-            || (self.is_status_old && self.last_status & AUTOCOMMIT == 0)
     }
 }

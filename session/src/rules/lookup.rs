@@ -3,6 +3,8 @@
 use keywright_rewrite::{InsertHead, Modes, TableName, Unread};
 
 use crate::connection::Connection;
+use crate::judge::Policy;
+use crate::rules::Mode;
 use crate::server::context::Unseen;
 use crate::server::question::Question;
 
@@ -73,5 +75,23 @@ impl Connection {
                 ..self.context.modes
             })
         })
+    }
+
+    /// Whether some rule changes statements. Where none does, none is refused either.
+    pub(crate) fn rewrites_any(&self) -> bool {
+        let mut rules = self.rules.rules().iter();
+        rules.any(|rule| rule.mode == Mode::Rewrite)
+    }
+
+    /// Whether a rule changes statements.
+    pub(crate) fn rewrites(&self, rule: usize) -> bool {
+        let rule = self.rules.rules().get(rule);
+        rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
+    }
+
+    /// What a rule says. `None`: it could not be read which rule is concerned.
+    #[inline]
+    pub(crate) fn policy(&self, rule: Option<usize>) -> Policy {
+        Policy::of(&self.rules, rule)
     }
 }

@@ -11,6 +11,9 @@ use crate::budget::Held;
 use crate::rules::Rules;
 use crate::step::SessionFacts;
 
+/// How many tables are remembered as not hidden by a temporary one; the server is asked again about others.
+const SEEN_MAX: usize = 32;
+
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
 pub(crate) fn probe(server: Server) -> &'static [u8] {
     match server.flavour {
@@ -160,6 +163,28 @@ impl Context {
         self.doubts_tables = true;
         self.doubts = self.doubts.wrapping_add(1);
         self.forget_keys();
+    }
+
+    /// Any of them may have been dropped, or have another name.
+    pub(crate) fn doubt_temporary(&mut self) {
+        for table in &mut self.temporary {
+            table.is_doubtful = true;
+        }
+    }
+
+    /// Any may have been made.
+    pub(crate) fn doubt_unseen(&mut self) {
+        self.unseen = Unseen::Except(Vec::new());
+    }
+
+    /// None hides this table.
+    pub(super) fn note_seen(&mut self, table: &Named) {
+        if let Unseen::Except(seen) = &mut self.unseen {
+            if seen.len() >= SEEN_MAX {
+                seen.clear();
+            }
+            seen.push(table.clone());
+        }
     }
 
     /// A name stands for another table, on this connection only: statements prepared for the earlier one are checked again.

@@ -5,45 +5,18 @@ use keywright_wire::bytes::Reader;
 use keywright_wire::packets::{only_row, packets};
 
 use crate::connection::Connection;
-use crate::server::context::{Context, Named, Temporary, Unseen};
+use crate::server::context::{Named, Temporary};
 use crate::server::probe::Probe;
 use crate::step::Step;
 
 /// How many temporary tables are remembered. The rows of one that is not get keys of the rule whose table it hides.
 const TEMPORARY_MAX: usize = 256;
 
-/// How many tables are remembered as not hidden by a temporary one; the server is asked again about others.
-const SEEN_MAX: usize = 32;
-
 /// Asks what a table is.
 pub(crate) const SHOW_CREATE: &[u8] = b"SHOW CREATE TABLE ";
 /// The columns of the answer, and how its text begins for a temporary table.
 const COLUMNS: usize = 2;
 const BEGINNING: &[u8] = b"CREATE TEMPORARY TABLE";
-
-impl Context {
-    /// Any of them may have been dropped, or have another name.
-    pub(crate) fn doubt_temporary(&mut self) {
-        for table in &mut self.temporary {
-            table.is_doubtful = true;
-        }
-    }
-
-    /// Any may have been made.
-    pub(crate) fn doubt_unseen(&mut self) {
-        self.unseen = Unseen::Except(Vec::new());
-    }
-
-    /// None hides this table.
-    fn note_seen(&mut self, table: &Named) {
-        if let Unseen::Except(seen) = &mut self.unseen {
-            if seen.len() >= SEEN_MAX {
-                seen.clear();
-            }
-            seen.push(table.clone());
-        }
-    }
-}
 
 impl Connection {
     /// Whether a temporary table of that name is there.

@@ -12,11 +12,6 @@ use crate::session::Session;
 use crate::step::Step;
 
 impl Session {
-    /// Whether statements of one text wait, or the last of them is not answered yet.
-    pub(crate) fn has_several(&self) -> bool {
-        matches!(self.job, Job::Several(_))
-    }
-
     /// The client's turn while statements of one text wait: one after another takes the place of its bytes. `None`: there are none, or no
     /// others.
     pub(super) fn next_of_several(&mut self) -> Option<Step> {

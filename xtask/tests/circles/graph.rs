@@ -1,7 +1,7 @@
 //! Which file of a crate needs which, as its sources say.
 //!
 //! A path is followed to the file that has the item: through re-exports, which are no need of whoever hands on. What is
-//! compiled for tests only is not looked at. Methods are not: a call shows no file.
+//! compiled for tests only is not looked at. Of methods those are followed whose type is seen: see [`methods`](crate::methods).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,9 +13,11 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemMod, ItemUse, UseTree};
 
+use crate::methods::Methods;
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The names of modules from the root on.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// Paths deeper than this lead back to themselves.
 const DEPTH_MAX: usize = 16;
@@ -34,6 +36,7 @@ pub(crate) struct Crate {
     globs: BTreeMap<Module, Vec<Vec<String>>>,
     /// Paths that the code of a module names, imports that are not handed on among them.
     named: Vec<(Module, Vec<String>)>,
+    methods: Methods,
 }
 
 /// Files that need one another.
@@ -44,9 +47,16 @@ pub(crate) struct Circle {
     pub(crate) needs: Vec<String>,
 }
 
+/// What counts as needing another file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Imports,
+    ImportsAndCalls,
+}
+
 /// The circles of a crate.
-pub(crate) fn circles(of: &Crate) -> Vec<Circle> {
-    let edges = of.edges();
+pub(crate) fn circles(of: &Crate, needs: Needs) -> Vec<Circle> {
+    let edges = of.edges(needs);
     let mut graph = DiGraphMap::<&str, ()>::new();
     for (from, to) in edges.keys() {
         graph.add_edge(from, to, ());
@@ -126,6 +136,9 @@ impl Crate {
         }
         let own = items.iter().filter_map(name_of).map(ToString::to_string);
         self.items.insert(module.clone(), own.collect());
+        for item in items {
+            self.methods.read(&module, item);
+        }
         let mut reader = Reader { of: self, module };
         for item in items {
             reader.visit_item(item);
@@ -134,7 +147,7 @@ impl Crate {
     }
 
     /// Which file needs which other, with a path that says so.
-    fn edges(&self) -> BTreeMap<(String, String), String> {
+    fn edges(&self, needs: Needs) -> BTreeMap<(String, String), String> {
         let mut edges = BTreeMap::new();
         for (module, path) in &self.named {
             let Some(Target::Item(target)) = self.resolve(module, path, 0) else {
@@ -146,7 +159,28 @@ impl Crate {
                 edges.insert((self.name(from), self.name(to)), path.join("::"));
             }
         }
+        let called = match needs {
+            Needs::Imports => Vec::new(),
+            Needs::ImportsAndCalls => self.methods.needs(self),
+        };
+        for (module, target, call) in called {
+            if let (Some(from), Some(to)) = (self.files.get(&module), self.files.get(&target))
+                && from != to
+            {
+                edges.insert((self.name(from), self.name(to)), call);
+            }
+        }
         edges
+    }
+
+    /// The module that has the type of this path.
+    pub(crate) fn home(&self, module: &Module, path: &[String]) -> Option<Module> {
+        let name = path.last()?;
+        match self.resolve(module, path, 0) {
+            Some(Target::Item(home)) => self.has(&home, name).then_some(home),
+            Some(Target::Module) => None,
+            None => (path.len() == 1 && self.has(module, name)).then(|| module.clone()),
+        }
     }
 
     /// What a path stands for that begins in this module; `None`: something of another crate.
@@ -369,7 +403,7 @@ fn name_of(item: &Item) -> Option<&syn::Ident> {
     }
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Fn(item) => &item.attrs,
         Item::Impl(item) => &item.attrs,
@@ -384,7 +418,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute

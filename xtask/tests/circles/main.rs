@@ -1,11 +1,12 @@
-//! Files of one crate import one another in one direction only: no file needs, by way of others, a file that needs it.
+//! Files of one crate need one another in one direction only: no file imports or calls, by way of others, a file that needs it.
 
 mod graph;
+mod methods;
 
 use std::fs;
 use std::path::Path;
 
-use graph::{Crate, circles};
+use graph::{Crate, Needs, circles};
 use tempfile::TempDir;
 
 fn workspace() -> &'static Path {
@@ -35,9 +36,17 @@ fn no_crate_has_a_circle_of_imports() {
     assert!(roots.len() >= 8, "{roots:?}");
     let mut found = Vec::new();
     for (name, root) in roots {
-        let circles = circles(&Crate::read(&root).unwrap());
+        let circles = circles(&Crate::read(&root).unwrap(), Needs::Imports);
         found.extend(circles.into_iter().map(|circle| (name.clone(), circle)));
     }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Some sixty of its files have methods of one type: without this, any of them may call any other.
+#[test]
+fn the_session_has_no_circle_of_calls() {
+    let root = workspace().join("session/src/lib.rs");
+    let found = circles(&Crate::read(&root).unwrap(), Needs::ImportsAndCalls);
     assert!(found.is_empty(), "{found:#?}");
 }
 
@@ -49,7 +58,8 @@ fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let circles = circles(&Crate::read(&dir.path().join("lib.rs")).unwrap());
+    let read = Crate::read(&dir.path().join("lib.rs")).unwrap();
+    let circles = circles(&read, Needs::ImportsAndCalls);
     circles.into_iter().map(|circle| circle.files).collect()
 }
 
@@ -77,6 +87,41 @@ fn a_circle_is_found_however_it_is_written() {
         ("a/c.rs", "use super::A;\npub struct C(Option<Box<A>>);"),
     ]);
     assert_eq!(found, [["a.rs", "a/c.rs"]]);
+}
+
+#[test]
+fn a_circle_of_calls_is_found_where_a_type_has_methods_in_several_files() {
+    let a = "use crate::of::Of;\nimpl Of { pub fn a(&self) { self.b() } }";
+    let ways = [
+        "use crate::of::Of;\nimpl Of { pub fn b(&self) { self.a() } }",
+        "use crate::of::Of;\nimpl Of { pub fn b(&self) { Self::a(self) } }",
+        "use crate::of::Of;\nimpl Of { pub fn b(&self) {} }\nfn g(of: &Of) { of.a() }",
+        "use crate::of::Of;\nimpl Of { pub fn b(&self) {} }\nfn g(x: &X) { x.of.a() }",
+        "use crate::of::Of;\nimpl Of { pub fn b(&self) { Of::a(self) } }",
+    ];
+    for b in ways {
+        let found = circles_of(&[
+            ("lib.rs", "mod of;\nmod a;\nmod b;"),
+            ("of.rs", "pub struct Of;"),
+            ("a.rs", a),
+            ("b.rs", b),
+        ]);
+        assert_eq!(found, [["a.rs", "b.rs"]], "{b}");
+    }
+    // Another type's method of that name, and one of its own file.
+    let others = [
+        "pub struct Other;\nimpl Other { pub fn a(&self) { self.a() } }",
+        "use crate::of::Of;\nimpl Of { pub fn b(&self) { self.c() }\nfn c(&self) {} }",
+    ];
+    for b in others {
+        let found = circles_of(&[
+            ("lib.rs", "mod of;\nmod a;\nmod b;"),
+            ("of.rs", "pub struct Of;"),
+            ("a.rs", a),
+            ("b.rs", b),
+        ]);
+        assert_eq!(found, Vec::<Vec<String>>::new(), "{b}");
+    }
 }
 
 #[test]
