@@ -112,7 +112,12 @@ fn who_is_no_user_is_told_401() -> Result<()> {
             (answer.status, cause(&answer)),
             (401, Some("password_missing"))
         );
-        assert!(answer.header("www-authenticate").is_some());
+        // A password alone says no user: Bearer is not offered.
+        let offered = answer.header("www-authenticate");
+        assert!(
+            offered.is_some_and(|scheme| scheme.starts_with("Basic ")),
+            "{offered:?}"
+        );
     }
     for header in [
         basic("app", "open"),

@@ -22,10 +22,8 @@ const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=UTF-8");
-const SCHEMES: [HeaderValue; 2] = [
-    HeaderValue::from_static("Bearer realm=\"keywright\""),
-    HeaderValue::from_static("Basic realm=\"keywright\", charset=\"UTF-8\""),
-];
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"keywright\"");
+const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"keywright\", charset=\"UTF-8\"");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// An answer.
@@ -37,9 +35,32 @@ pub(super) struct Reply {
     /// What it takes of the memory for all.
     share: Option<Share>,
     is_later: bool,
-    wants_password: bool,
+    wants: Credentials,
     allow: Option<&'static str>,
     is_last: bool,
+}
+
+/// What a client that was not let in may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Credentials {
+    /// It was let in.
+    None,
+    /// The listener's password.
+    Password,
+    /// A user, with the password of that one.
+    User,
+}
+
+impl Credentials {
+    fn schemes(self) -> &'static [HeaderValue] {
+        static OF_PASSWORD: [HeaderValue; 2] = [BEARER, BASIC];
+        static OF_USER: [HeaderValue; 1] = [BASIC];
+        match self {
+            Self::None => &[],
+            Self::Password => &OF_PASSWORD,
+            Self::User => &OF_USER,
+        }
+    }
 }
 
 /// An error, as programs read it.
@@ -61,7 +82,7 @@ impl Reply {
             body,
             share: None,
             is_later: false,
-            wants_password: false,
+            wants: Credentials::None,
             allow: None,
             is_last: false,
         }
@@ -96,7 +117,11 @@ impl Reply {
         Self {
             status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             is_later: cause.retryable(),
-            wants_password: matches!(cause, Cause::PasswordMissing | Cause::PasswordWrong),
+            wants: if matches!(cause, Cause::PasswordMissing | Cause::PasswordWrong) {
+                Credentials::Password
+            } else {
+                Credentials::None
+            },
             ..Self::of(format, body)
         }
     }
@@ -104,6 +129,17 @@ impl Reply {
     /// The same with what it takes of the memory for all.
     pub(super) fn holding(self, share: Option<Share>) -> Self {
         Self { share, ..self }
+    }
+
+    /// The same of a listener with users: who is not let in is asked for a user, and a password alone says none.
+    pub(super) fn of_users(self) -> Self {
+        Self {
+            wants: match self.wants {
+                Credentials::None => Credentials::None,
+                Credentials::Password | Credentials::User => Credentials::User,
+            },
+            ..self
+        }
     }
 
     /// The same with the methods that there are.
@@ -132,10 +168,8 @@ impl Reply {
         if self.is_later {
             headers.insert(RETRY_AFTER, RETRY_AFTER_S);
         }
-        if self.wants_password {
-            for scheme in SCHEMES {
-                headers.append(WWW_AUTHENTICATE, scheme);
-            }
+        for scheme in self.wants.schemes() {
+            headers.append(WWW_AUTHENTICATE, scheme.clone());
         }
         if let Some(allow) = self.allow {
             headers.insert(ALLOW, HeaderValue::from_static(allow));

@@ -188,10 +188,11 @@ fn begin_as(
     if let Err(failure) = &who
         && !says_token
     {
+        let mut reply = Reply::failure(format, failure);
         if keys.users.is_some() {
             keys.figures.refused("", failure.cause());
+            reply = reply.of_users();
         }
-        let reply = Reply::failure(format, failure);
         let is_guess = context.is_guessing(&keys, failure);
         return Step::there(if is_guess { reply.last() } else { reply });
     }
