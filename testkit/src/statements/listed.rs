@@ -237,10 +237,12 @@ fn moves_counter(case: &Case) -> bool {
 }
 
 /// Whether the answer tells which rows went in, so that the id is exact: all of them, or none. Of RETURNING it does not, and beside an
-/// update a row that stays as it was counts as none.
+/// update a row that stays as it was counts as none. Behind the INSERT's line there may be that of a comment, which affects none.
 fn all_or_none_went_in(case: &Case, reply: &str) -> bool {
-    let says = reply.contains("Records: ") && !case.text.contains("ON DUPLICATE");
-    says && (reply.contains("Duplicates: 0 ") || reply.contains("affected 0 "))
+    let mut lines = reply.lines();
+    let said = lines.find(|line| line.contains("Records: "));
+    !case.text.contains("ON DUPLICATE")
+        && said.is_some_and(|said| said.contains("Duplicates: 0 ") || said.contains("affected 0 "))
 }
 
 /// Whether queries are put together in it, as with UNION.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use keywright_testkit::Flavour;
 use keywright_testkit::statements::{Extent, any_seed, compare};
@@ -50,6 +50,12 @@ impl Mysql {
             println!("{found}");
             all.push(found);
         }
-        all.iter().try_for_each(|found| found.check())
+        let faults: Vec<String> = all
+            .iter()
+            .filter_map(|found| found.check().err())
+            .map(|error| error.to_string())
+            .collect();
+        ensure!(faults.is_empty(), "{}", faults.join("\n\n"));
+        Ok(())
     }
 }
