@@ -6,7 +6,7 @@ use keywright_wire::packets::error_payload;
 
 use crate::answer::errors::write_error;
 use crate::connection::Connection;
-use crate::step::Step;
+use crate::step::{KeyFailure, Step};
 
 /// The servers' error for a packet that ends too early, or too late.
 const MALFORMED: u16 = 1835;
@@ -33,5 +33,10 @@ impl Connection {
             &mut self.down,
         );
         Step::Consumed(header.total())
+    }
+
+    /// The same of one for which there are no keys.
+    pub(crate) fn refuse_without_keys(&mut self, header: Header, failure: &KeyFailure) -> Step {
+        self.refuse(header, failure.cause, &failure.message)
     }
 }

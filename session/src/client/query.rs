@@ -6,6 +6,7 @@ use keywright_rewrite::{Unsupported, without_terminator};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 
 use crate::client::attributes::attributes_of;
+use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 
 /// A command that has come whole.
@@ -106,11 +107,12 @@ impl Connection {
         if is_statement { text } else { ended }
     }
 
-    /// The command at the front, which has come whole; `None` where there is no memory for it any more.
-    pub(crate) fn whole_command<'a>(&self, bytes: &'a [u8]) -> Option<Whole<'a>> {
-        match joined(Header::read(bytes)?, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, payload) => Some(Whole::new(header, bytes, payload)),
-            Joined::More(_) | Joined::TooLong => None,
+    /// The command at the front of a job, which has come whole before. Where there is no memory for it any more it is looked at anew.
+    pub(crate) fn whole_command<'a>(&self, bytes: &'a [u8]) -> Result<Whole<'a>, Undecoded> {
+        let header = Header::read(bytes).ok_or(Undecoded::Anew)?;
+        match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => Ok(Whole::new(header, bytes, payload)),
+            Joined::More(_) | Joined::TooLong => Err(Undecoded::Anew),
         }
     }
 }

@@ -122,10 +122,9 @@ impl Work for Load {
                 self.send_file(connection, bytes, (first, sending))
             }
             phase => match connection.whole_command(bytes) {
-                Some(whole) => self.go_on(connection, &whole, phase),
-                // It came whole before; only where there is no memory any more it is not found so.
-                None if phase.turn() == Turn::Command => return Err(Undecoded::Anew),
-                None => self.at(phase, Step::Blocked),
+                Ok(whole) => self.go_on(connection, &whole, phase),
+                Err(anew) if phase.turn() == Turn::Command => return Err(anew),
+                Err(_) => self.at(phase, Step::Blocked),
             },
         })
     }
@@ -245,7 +244,7 @@ impl Load {
                     self.at(Phase::Starting(keys), Step::Blocked)
                 }
                 Err(failure) => connection
-                    .refuse(self.whole(), failure.cause, &failure.message)
+                    .refuse_without_keys(self.whole(), &failure)
                     .into(),
             },
             Phase::Started(keys) => self.send(connection, whole, &keys),

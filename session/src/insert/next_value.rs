@@ -180,18 +180,13 @@ impl Work for NextValueJob {
         let Some(keys) = self.keys.take() else {
             return Ok(Job::Work(self).with(Step::Blocked));
         };
-        // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some(whole) = connection.whole_command(bytes) else {
-            return Err(Undecoded::Anew);
-        };
+        let whole = connection.whole_command(bytes)?;
         let header = whole.header;
         connection.forget_command();
         let keys = match self.checked(connection, keys) {
             Ok(keys) => keys,
             Err(failure) => {
-                return Ok(connection
-                    .refuse(header, failure.cause, &failure.message)
-                    .into());
+                return Ok(connection.refuse_without_keys(header, &failure).into());
             }
         };
         let sent = if keys.len() != self.next.count {

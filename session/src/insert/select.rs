@@ -180,10 +180,7 @@ impl Work for Select {
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
-        // It came whole before; only where there is no memory any more it is refused.
-        let Some(whole) = connection.whole_command(bytes) else {
-            return Err(Undecoded::Anew);
-        };
+        let whole = connection.whole_command(bytes)?;
         Ok(match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Again => self.ask_keys(connection),
             Phase::Ready(keys) => self.send(connection, &whole, keys),
@@ -287,8 +284,7 @@ impl Connection {
         plan: &QueryPlan,
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Result<KeyBatch, Step> {
-        let keys =
-            keys.map_err(|failure| self.refuse(query.header, failure.cause, &failure.message))?;
+        let keys = keys.map_err(|failure| self.refuse_without_keys(query.header, &failure))?;
         let attributes = query
             .attributes()
             .map_err(|what| self.refuse_unsupported(query.header, Some(rule), what))?;

@@ -213,10 +213,7 @@ impl Work for Insert {
         let Some(keys) = self.keys.take() else {
             return Ok(Job::Work(self).with(Step::Blocked));
         };
-        // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some(whole) = connection.whole_command(bytes) else {
-            return Err(Undecoded::Anew);
-        };
+        let whole = connection.whole_command(bytes)?;
         let query = whole.query(self.front, self.text_bytes);
         let query = match &self.own {
             Some(text) => query.with_text(text),
@@ -231,7 +228,7 @@ impl Work for Insert {
         let keys = match keys {
             Ok(keys) => keys,
             Err(failure) => {
-                let step = connection.refuse(query.header, failure.cause, &failure.message);
+                let step = connection.refuse_without_keys(query.header, &failure);
                 return Ok(step.into());
             }
         };

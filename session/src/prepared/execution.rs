@@ -146,7 +146,7 @@ impl Connection {
             Ok(keys) => keys,
             Err(failure) => {
                 self.forget_long_data(id);
-                return self.refuse(header, failure.cause, &failure.message).into();
+                return self.refuse_without_keys(header, &failure).into();
             }
         };
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);

@@ -51,10 +51,7 @@ impl Work for KeyedExecution {
         let Some(keys) = self.keys.take() else {
             return Ok(Job::Work(self).with(Step::Blocked));
         };
-        // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some(whole) = connection.whole_command(bytes) else {
-            return Err(Undecoded::Anew);
-        };
+        let whole = connection.whole_command(bytes)?;
         let (id, header) = (self.id, whole.header);
         let rest = whole.payload.get(4..).unwrap_or_default();
         if self.is_bulk {

@@ -94,7 +94,7 @@ impl Connection {
             rows => self.spread(&rule, keys, rows),
         }) {
             Ok(keys) => keys,
-            Err(failure) => return Ok(self.refuse(header, failure.cause, &failure.message).into()),
+            Err(failure) => return Ok(self.refuse_without_keys(header, &failure).into()),
         };
         let statement = self.statements.ours.get(&id).ok_or(GONE)?;
         let made = text_of_rows(statement, self.context.increment).ok_or(GONE)?;

@@ -106,7 +106,7 @@ impl Connection {
             Ok(keys) => keys,
             Err(failure) => {
                 self.forget_long_data_of_select(id);
-                return Err(self.refuse(header, failure.cause, &failure.message));
+                return Err(self.refuse_without_keys(header, &failure));
             }
         };
         let Some(select) = self.statements.selects.get_mut(&id) else {

@@ -261,10 +261,7 @@ impl Work for TextExecution {
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
-        // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some(whole) = connection.whole_command(bytes) else {
-            return Err(Undecoded::Anew);
-        };
+        let whole = connection.whole_command(bytes)?;
         Ok(match std::mem::replace(&mut self.phase, Phase::Keys) {
             Phase::Ready(keys) => self.prepare(connection, whole.header, keys),
             Phase::Prepared(reply) => self.execute(connection, &whole, reply),
@@ -312,9 +309,7 @@ impl TextExecution {
         let keys = match keys {
             Ok(keys) => keys,
             Err(failure) => {
-                return connection
-                    .refuse(header, failure.cause, &failure.message)
-                    .into();
+                return connection.refuse_without_keys(header, &failure).into();
             }
         };
         let mut spliced = Vec::with_capacity(statement.text.len() + 64);
