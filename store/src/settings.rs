@@ -13,7 +13,7 @@ mod worker;
 
 use std::fmt;
 
-use keywright_core::{Layout, Step, WorkerId};
+use keywright_core::{ClockPolicy, Layout, Step, WorkerId};
 use mysql_async::Opts;
 
 pub use feed::{FeedSettings, RawFeed};
@@ -73,6 +73,8 @@ pub(crate) struct SnowflakeSettings {
     pub(crate) lead_ms_max: u64,
     pub(crate) skew_ms_max: u64,
     pub(crate) clock_jump_ms_max: u64,
+    pub(crate) clock_policy: ClockPolicy,
+    pub(crate) clock_wait_ms_max: u64,
 }
 
 impl StoreSettings {
@@ -342,6 +344,13 @@ fn snowflake_settings(
         1_000,
         24 * HOUR_MS,
     );
+    problems.within(
+        "snowflake.clock_wait_ms_max",
+        raw.clock_wait_ms_max,
+        0,
+        HOUR_MS,
+    );
+    let clock_policy = clock_policy(&raw.clock_policy, problems);
     let layout = match Layout::parse(&raw.layout) {
         Ok(layout) => layout,
         Err(error) => {
@@ -361,7 +370,26 @@ fn snowflake_settings(
         lead_ms_max: raw.lead_ms_max,
         skew_ms_max: raw.skew_ms_max,
         clock_jump_ms_max: raw.clock_jump_ms_max,
+        clock_policy,
+        clock_wait_ms_max: raw.clock_wait_ms_max,
     })
+}
+
+/// The policy of that name. One that is none is told among the problems, as is the one that only PostgreSQL has.
+fn clock_policy(name: &str, problems: &mut Problems) -> ClockPolicy {
+    const SETTING: &str = "snowflake.clock_policy";
+    match ClockPolicy::parse(name) {
+        Some(ClockPolicy::SpareWorker) => {
+            let problem = "spare_worker is for ids of PostgreSQL; here it is carry, wait or refuse";
+            problems.add(SETTING, problem);
+        }
+        Some(policy) => return policy,
+        None => problems.add(
+            SETTING,
+            format!("\"{name}\" is none of carry, wait, refuse"),
+        ),
+    }
+    ClockPolicy::Carry
 }
 
 #[cfg(test)]

@@ -107,6 +107,11 @@ pub struct RawSnowflakeSettings {
     pub skew_ms_max: u64,
     /// Largest step forward of the clock that ids follow, milliseconds.
     pub clock_jump_ms_max: u64,
+    /// What becomes of snowflake keys while the clock reads earlier than it did: `carry` goes on from the last one, `wait` waits for the clock,
+    /// `clock_wait_ms_max` at most, then refuses, and `refuse` refuses at once.
+    pub clock_policy: String,
+    /// Longest wait for the clock with `clock_policy = "wait"`, milliseconds. A clock that is further behind is refused at once.
+    pub clock_wait_ms_max: u64,
 }
 
 impl Default for RawSnowflakeSettings {
@@ -123,6 +128,8 @@ impl Default for RawSnowflakeSettings {
             lead_ms_max: 10_000,
             skew_ms_max: 10_000,
             clock_jump_ms_max: 600_000,
+            clock_policy: "carry".to_owned(),
+            clock_wait_ms_max: 1_000,
         }
     }
 }

@@ -30,6 +30,33 @@ fn defaults_are_fine() {
 }
 
 #[test]
+fn clock_policies_are_those_that_a_program_has() {
+    let told = |policy: &str| {
+        let snowflake = RawSnowflakeSettings {
+            clock_policy: policy.to_owned(),
+            ..RawSnowflakeSettings::default()
+        };
+        let checked = StoreSettings::new(&raw("mysql://keywright@db/keywright"), &snowflake);
+        checked.map(|_| ()).map_err(|error| error.to_string())
+    };
+    for policy in ["carry", "wait", "refuse"] {
+        assert_eq!(told(policy), Ok(()), "{policy}");
+    }
+    for (policy, problem) in [
+        (
+            "halt",
+            "snowflake.clock_policy: \"halt\" is none of carry, wait, refuse",
+        ),
+        (
+            "spare_worker",
+            "snowflake.clock_policy: spare_worker is for ids of PostgreSQL; here it is carry, wait or refuse",
+        ),
+    ] {
+        assert_eq!(told(policy), Err(problem.to_owned()));
+    }
+}
+
+#[test]
 fn a_file_is_named_by_its_whole_path_and_has_nothing_of_a_server() {
     let snowflake = RawSnowflakeSettings::default();
     for url in ["file:/var/lib/a.db", "file:///var/lib/a.db"] {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch, Preset, Readings};
 use keywright_store::{
@@ -20,6 +21,8 @@ on_engines!(
     a_worker_id_insisted_on_is_leased_too,
     a_clock_set_back_and_a_restart_repeat_nothing,
     a_clock_set_far_ahead_does_not_poison_the_bound,
+    keys_are_refused_while_the_clock_is_behind_where_the_policy_says_so,
+    keys_wait_for_a_clock_that_is_a_little_behind_where_the_policy_says_so,
     many_keys_of_one_statement,
     a_layout_that_could_repeat_ids_is_refused,
 );
@@ -287,6 +290,81 @@ fn a_clock_set_far_ahead_does_not_poison_the_bound(engine: Engine) -> Result<()>
         assert!(after > before);
         let hi_ms = schema.number("SELECT hi_ms FROM keywright_worker")?;
         assert!(hi_ms < NOW_MS.unsigned_abs() + 60_000, "{hi_ms}");
+        Ok(())
+    })
+}
+
+fn with_policy(policy: &str) -> RawSnowflakeSettings {
+    RawSnowflakeSettings {
+        clock_policy: policy.to_owned(),
+        clock_wait_ms_max: 10_000,
+        ..on_worker(3)
+    }
+}
+
+fn keys_are_refused_while_the_clock_is_behind_where_the_policy_says_so(
+    engine: Engine,
+) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_refuse")?;
+    runtime()?.block_on(async {
+        let clock = ManualClock::at(NOW_MS);
+        let keys = open_at(&schema.raw(), &with_policy("refuse"), &clock)?;
+        keys.init().await?;
+        let source = keys.source(&KeySpec::Snowflake)?;
+        let first = source.take(1, true).await?.number(0).unwrap();
+        clock.step(-3_600_000);
+        for count in [1, 5] {
+            assert!(source.try_take(count, true).is_err());
+            let refused = source.take(count, true).await.unwrap_err();
+            assert_eq!(refused.cause(), Cause::ClockBehind);
+            assert_eq!(
+                refused.message(),
+                "the clock reads 3600000 ms earlier than it did, and clock_policy refuse issues no keys then"
+            );
+        }
+        clock.step(3_600_000);
+        let after = source.take(1, true).await?.number(0).unwrap();
+        assert!(after > first);
+        // A step that is not followed, and mended. Meanwhile keys were dated as far ahead as a takeover leaves out.
+        clock.step(365 * 86_400_000);
+        let ahead = source.take(1, true).await?.number(0).unwrap();
+        assert!(ahead > after);
+        clock.step(-365 * 86_400_000);
+        clock.pass(20_001);
+        let mended = source.take(1, true).await?.number(0).unwrap();
+        assert!(mended > ahead);
+        let hi_ms = schema.number("SELECT hi_ms FROM keywright_worker")?;
+        assert!(hi_ms < NOW_MS.unsigned_abs() + 120_000, "{hi_ms}");
+        Ok(())
+    })
+}
+
+fn keys_wait_for_a_clock_that_is_a_little_behind_where_the_policy_says_so(
+    engine: Engine,
+) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_wait")?;
+    runtime()?.block_on(async {
+        let clock = ManualClock::at(NOW_MS);
+        let keys = open_at(&schema.raw(), &with_policy("wait"), &clock)?;
+        keys.init().await?;
+        let source = keys.source(&KeySpec::Snowflake)?;
+        let first = source.take(1, true).await?.number(0).unwrap();
+        clock.step(-40);
+        // The clock is read again after the wait: it has gone on by half of it only, and then by the rest.
+        let passing = Arc::clone(&clock);
+        let passes = tokio::spawn(async move {
+            for _ in 0..40 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                passing.pass(1);
+            }
+        });
+        let waited = source.take(1, true).await?.number(0).unwrap();
+        assert!(waited > first);
+        assert!(clock.wall_ms() >= NOW_MS, "it was waited for");
+        passes.await?;
+        clock.step(-10_001);
+        let refused = source.take(1, true).await.unwrap_err();
+        assert_eq!(refused.cause(), Cause::ClockBehind);
         Ok(())
     })
 }

@@ -2,18 +2,26 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use keywright_core::{Biz, Cause, KeyBatch, Layout, SnowflakeWord, WorkerId, readable};
+use keywright_core::{
+    Biz, Cause, ClockDecision, KeyBatch, Layout, SnowflakeWord, WorkerId, readable,
+};
+use tokio::time::{Instant, sleep};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::settings::{Limits, SnowflakeSettings};
 use crate::sources::demand::Demand;
+use crate::sources::time::clock_watch::ClockWatch;
 
 pub(super) const BULK_HINT: &str =
     "use key = \"segment:TAG\" for tables that are filled in bulk, or fewer rows per statement";
+
+/// A clock that is not followed and falls back was mended: the keeper looks at it anew, and so often, milliseconds, it is asked whether it has.
+const MENDED_LOOK_MS: u64 = 5;
 
 /// Keys that come from one leased worker id, whichever it is at the moment.
 #[derive(Debug)]
@@ -28,6 +36,7 @@ pub(crate) struct TimeSupply {
     pub(super) skew_ms: AtomicI64,
     pub(super) lease: ArcSwapOption<LeasedWord>,
     followed: Mutex<Followed>,
+    pub(super) watch: ClockWatch,
     pub(crate) demand: Demand,
 }
 
@@ -75,6 +84,7 @@ impl TimeSupply {
             skew_ms: AtomicI64::new(0),
             lease: ArcSwapOption::const_empty(),
             followed: Mutex::default(),
+            watch: ClockWatch::new(space, &settings),
             demand: Demand::new(
                 space.name().to_owned(),
                 limits.wait_ms_max,
@@ -116,12 +126,14 @@ impl TimeSupply {
             .is_some_and(|lease| lease.word.next() > lease.extend_at.load(Ordering::Relaxed))
     }
 
+    /// What the wall clock reads, less what it reads too much, unix milliseconds.
+    pub(super) fn now_ms(&self) -> i64 {
+        let skew_ms = self.skew_ms.load(Ordering::Relaxed);
+        self.clock.wall_ms().saturating_sub(skew_ms)
+    }
+
     pub(super) fn now_state(&self) -> u64 {
-        let now_ms = self
-            .clock
-            .wall_ms()
-            .saturating_sub(self.skew_ms.load(Ordering::Relaxed));
-        self.layout.state_at(now_ms)
+        self.layout.state_at(self.now_ms())
     }
 
     /// `count` states, of one tick if that is asked for, and whose.
@@ -136,13 +148,17 @@ impl TimeSupply {
         }
         let guard = self.lease.load();
         let lease = guard.as_deref()?;
-        let now = self.now_state();
+        let (ClockDecision::Issue, now_ms) = self.watch.decide(|| self.now_ms()) else {
+            return None;
+        };
+        let now = self.layout.state_at(now_ms);
         let first = if in_tick {
             let bits = self.layout.sequence_bits();
             lease.word.take_in_tick(now, count, bits).ok()?
         } else {
             lease.word.take(now, count).ok()?
         };
+        self.watch.issued_at(now_ms);
         if first.saturating_add(count) > lease.extend_at.load(Ordering::Relaxed) {
             self.demand.ask();
         }
@@ -208,7 +224,53 @@ impl TimeSupply {
             );
             return Err(failure.hint(BULK_HINT));
         }
-        self.demand.take(count, attempt).await
+        let deadline = Instant::now() + Duration::from_millis(self.demand.wait_ms_max());
+        loop {
+            self.wait_for_clock(deadline).await?;
+            // It may be set back while the keys are waited for.
+            let unless_behind = || match self.is_clock_behind() {
+                true => Some(None),
+                false => attempt().map(Some),
+            };
+            if let Some(keys) = self.demand.take(count, unless_behind).await? {
+                return Ok(keys);
+            }
+        }
+    }
+
+    fn is_clock_behind(&self) -> bool {
+        let (decision, _) = self.watch.decide(|| self.now_ms());
+        decision != ClockDecision::Issue
+    }
+
+    /// Waits for the clock where the policy says so, until `deadline` at most.
+    async fn wait_for_clock(&self, deadline: Instant) -> Result<(), Failure> {
+        loop {
+            let (mut wait_ms, behind_ms) = match self.watch.decide(|| self.now_ms()).0 {
+                ClockDecision::Issue | ClockDecision::IssueSpare => return Ok(()),
+                ClockDecision::WaitMs(ms) => (Some(ms), ms),
+                ClockDecision::Refuse { behind_ms } => (None, behind_ms),
+            };
+            if self.skew_ms.load(Ordering::Relaxed) != 0 {
+                self.look_at_clock();
+                wait_ms = Some(MENDED_LOOK_MS);
+            }
+            let wait = wait_ms.map(Duration::from_millis);
+            let Some(wait) = wait.filter(|wait| Instant::now() + *wait <= deadline) else {
+                let refused = &self.demand.figures.refused;
+                refused.fetch_add(1, Ordering::Relaxed);
+                return Err(self.watch.behind(behind_ms));
+            };
+            sleep(wait).await;
+        }
+    }
+
+    /// Has the keeper read the clock, not when the bound is to be extended.
+    fn look_at_clock(&self) {
+        if let Some(lease) = self.lease.load().as_deref() {
+            lease.extend_at.store(0, Ordering::Relaxed);
+        }
+        self.demand.ask();
     }
 
     /// The worker id that keys carry now.
