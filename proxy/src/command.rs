@@ -6,6 +6,7 @@ pub(crate) mod decode;
 pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod init;
+mod ordered;
 pub(crate) mod release;
 mod run;
 mod schema_refresh;

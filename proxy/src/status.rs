@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use keywright_session::{List, Listing};
-use keywright_store::{FeedStats, Keys, SourceStats};
+use keywright_store::{FeedStats, Keys, OrderStats, SourceStats};
 use tokio::sync::watch;
 
 use crate::in_force::snapshot::ConfigSnapshot;
@@ -56,6 +56,11 @@ impl Status {
     /// What is counted of the servers that are fed.
     pub(crate) fn feeds(&self) -> Vec<FeedStats> {
         self.keys.feed_stats()
+    }
+
+    /// How the program stands for the lease of those who give keys of ordered tags.
+    pub(crate) fn order(&self) -> Option<OrderStats> {
+        self.keys.order_stats()
     }
 
     /// Where the store is.

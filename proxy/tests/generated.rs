@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::{Counters, Metric};
 use keywright_session::{Event, StatementOutcome};
-use keywright_store::{FeedStats, Remaining, SourceStats, WAIT_BOUNDS_US};
+use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, WAIT_BOUNDS_US};
 use keywright_testkit::docs::{generated_part, table};
 use serde_json::{Map, Value};
 
@@ -189,7 +189,11 @@ fn everything() -> Result<String> {
         lost: 1,
         trouble: None,
     }];
-    Ok(counters.render((&sources, &feeds), Some(true))?)
+    let order = OrderStats {
+        is_active: true,
+        epoch: 1,
+    };
+    Ok(counters.render((&sources, &feeds), Some(order), Some(true))?)
 }
 
 fn families(text: &str) -> BTreeMap<String, Family> {

@@ -96,6 +96,26 @@ fn one_listener_stands_for_the_lease_of_ordered_tags() -> Result<()> {
             "cluster_address is host:port",
         ),
         (
+            "cluster_address = \"::1:6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \"0.0.0.0:6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \"[::]:6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \"*:6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \"redis://a:6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
             "cluster_address = \"a:1\"\norder_ttl_ms = 199\n",
             "order_ttl_ms is 200 to 60000, not 199",
         ),

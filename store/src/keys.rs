@@ -40,7 +40,7 @@ pub(crate) use assignments::not_assigned;
 pub use followed_users::FollowedUsers;
 use followed_users::Following;
 pub use manage::{Finding, Severity};
-pub use order::OrderNode;
+pub use order::{OrderNode, OrderStats};
 
 /// What becomes of a transaction whose thread has ended.
 fn broken_off<T>(error: JoinError) -> Result<T, Failure> {

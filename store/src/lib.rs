@@ -54,7 +54,7 @@ pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
-pub use keys::{Finding, FollowedUsers, Keys, OrderNode, Severity};
+pub use keys::{Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity};
 pub use seat::OrderSettings;
 pub use settings::{
     FeedSettings, PasswordFrom, RawFeed, RawSnowflakeSettings, RawStoreSettings, SettingsError,

@@ -113,7 +113,7 @@ enum Role {
     },
     /// It issues.
     Active { tenure: Tenure, renew_at_ms: u64 },
-    /// Something went wrong that nobody expected: it does nothing for a while.
+    /// Something went wrong that nobody expected: it takes nothing for a while, and reads the lease only so that clients can be told who has it.
     Resting { until_ms: u64 },
     /// It ends, and takes nothing any more.
     Leaving,
@@ -170,6 +170,12 @@ impl Candidate {
         }
     }
 
+    /// The largest epoch that it has seen.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.seen.0
+    }
+
     /// In which epoch it may issue, and until when.
     #[must_use]
     pub fn tenure(&self) -> Option<Tenure> {
@@ -197,17 +203,16 @@ impl Candidate {
                     until_ms: *renew_at_ms,
                 },
             },
-            Role::Resting { until_ms } if now_ms < *until_ms => Action::Wait {
-                until_ms: *until_ms,
-            },
-            Role::Resting { .. } => {
+            Role::Resting { until_ms } if now_ms >= *until_ms => {
                 self.stand_by(0);
                 Action::Read
             }
-            Role::Standby { .. } if now_ms < self.read_at_ms => Action::Wait {
-                until_ms: self.read_at_ms,
-            },
-            Role::Standby { .. } => Action::Read,
+            Role::Standby { .. } | Role::Resting { .. } if now_ms < self.read_at_ms => {
+                Action::Wait {
+                    until_ms: self.read_at_ms,
+                }
+            }
+            Role::Standby { .. } | Role::Resting { .. } => Action::Read,
             Role::Leaving => Action::Wait { until_ms: u64::MAX },
         }
     }
@@ -266,7 +271,7 @@ impl Candidate {
         };
         match written {
             Written::Yes => self.role = self.active(epoch, sent_ms),
-            Written::No => self.stand_by(0),
+            Written::No => self.stop(until_ms, now_ms),
             // It issues on while it may, and asks again.
             Written::Unknown => {
                 self.role = Role::Active {
@@ -277,7 +282,7 @@ impl Candidate {
         }
     }
 
-    /// The store does not say what it must.
+    /// Something went wrong that nobody expected: whether it is active is not known, or the store says what cannot be.
     pub fn rest(&mut self, now_ms: u64) {
         self.role = Role::Resting {
             until_ms: now_ms.saturating_add(self.ttl_ms.saturating_mul(2)),
@@ -285,9 +290,19 @@ impl Candidate {
     }
 
     /// The store reserves nothing more in an epoch: somebody else has taken over.
-    pub fn lost(&mut self, epoch: u64) {
-        if self.tenure().is_some_and(|tenure| tenure.epoch == epoch) {
-            self.stand_by(0);
+    pub fn lost(&mut self, epoch: u64, now_ms: u64) {
+        match self.tenure() {
+            Some(tenure) if tenure.epoch == epoch => self.stop(tenure.until_ms, now_ms),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Somebody else has the lease. That he has it before this program's time was up cannot be, unless clocks or the store are not what is
+    /// assumed of them: whoever finds that out keeps away for a while.
+    fn stop(&mut self, until_ms: u64, now_ms: u64) {
+        match now_ms < until_ms {
+            true => self.rest(now_ms),
+            false => self.stand_by(0),
         }
     }
 

@@ -109,7 +109,8 @@ impl Seat {
 
     /// The store reserves nothing more in an epoch.
     pub(crate) fn lost(&self, epoch: u64) {
-        self.with(|standing| standing.candidate.lost(epoch));
+        let now_ms = self.now_ms().unwrap_or(u64::MAX);
+        self.with(|standing| standing.candidate.lost(epoch, now_ms));
         self.wake.notify_one();
     }
 
@@ -158,6 +159,14 @@ impl Standing {
                 Place::Elsewhere(address.clone())
             }
             (None, Some(_) | None) => Place::Nowhere,
+        }
+    }
+
+    /// Whether this program is the active one at a moment of its clock.
+    pub(crate) fn is_active(&self, now_ms: Option<u64>) -> bool {
+        match (self.candidate.tenure(), now_ms) {
+            (Some(tenure), Some(now_ms)) => tenure.allows(tenure.epoch, now_ms),
+            (Some(_) | None, _) => false,
         }
     }
 

@@ -16,7 +16,7 @@ use keywright_store::Keys;
 use keywright_store::switch::{IdSpan, KeySpace, RuleName, Switchboard};
 use serde::Serialize;
 
-use super::{File, Format, runtime};
+use super::{File, Format, ordered, runtime};
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -134,10 +134,12 @@ impl Check {
             told.push(Reported::new(STORE, Severity::Warning, warning));
         }
         let errors = unmatched(&config, &inspected).into_iter();
+        let errors = errors.chain(ordered::in_tables(&config, keys).await);
         told.extend(errors.map(|error| Reported::new(None, Severity::Error, error)));
         let warnings = stale_tags(&config, keys).await.into_iter();
         let warnings = warnings.chain(unseen(&config, keys).await);
         let warnings = warnings.chain(late(&config, keys, &inspected).await);
+        let warnings = warnings.chain(ordered::on_ports(&config, keys).await);
         told.extend(warnings.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
         if !told.iter().any(|told| told.is_bad) {
             let rules = to_be_switched(configured, &config).into_iter();

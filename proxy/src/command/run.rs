@@ -17,9 +17,9 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::File;
 use super::schema_refresh::SchemaRefresh;
 use super::switching::Switching;
+use super::{File, ordered};
 
 /// Whether the store has the tags. One that does not answer holds nobody up: keys that are reserved need none, and those that are not
 /// are waited for. But a tag that comes into force while others are must be known.
@@ -42,14 +42,10 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
     }
 }
 
-/// No table, and no server that is fed, can have ids of an ordered tag. Where the store does not answer now, it refuses them later.
 async fn are_not_ordered(keys: &Keys, config: &Config) -> Result<()> {
-    let ordered = keys.ordered(&config.unordered_tags()).await;
-    match ordered.unwrap_or_default().first() {
+    match ordered::in_tables(config, keys).await {
         None => Ok(()),
-        Some(tag) => bail!(
-            "tag \"{tag}\" is ordered, so no rule and no [[feed]] can be for it: only a [[listener]] of the Redis protocol with cluster_address gives its ids"
-        ),
+        Some(problem) => bail!(problem),
     }
 }
 

@@ -118,7 +118,7 @@ impl HttpState {
                 let sources = self.status.sources();
                 let (feeds, store_is_up) = (self.status.feeds(), self.status.store_is_up());
                 let counters = self.status.counters();
-                match counters.render((&sources, &feeds), store_is_up) {
+                match counters.render((&sources, &feeds), self.status.order(), store_is_up) {
                     Ok(figures) => (StatusCode::OK, TEXT, figures),
                     Err(error) => failed(&error),
                 }

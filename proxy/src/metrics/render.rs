@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use keywright_store::{FeedStats, Remaining, SourceStats, WAIT_BOUNDS_US};
+use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, WAIT_BOUNDS_US};
 use prometheus::TextEncoder;
 use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 
@@ -15,14 +15,15 @@ use crate::status::clients::{Follows, ListenerFigures};
 const MS_PER_S: f64 = 1e3;
 
 impl Counters {
-    /// All of it, what the sources of keys and the servers that are fed count, and whether the store answers where that is known, as
-    /// Prometheus reads it.
+    /// All of it, what the sources of keys and the servers that are fed count, how the program stands for the lease of ordered tags if it does,
+    /// and whether the store answers where that is known, as Prometheus reads it.
     ///
     /// # Errors
     /// The encoder refuses a family: a fault of this program.
     pub fn render(
         &self,
         (sources, feeds): (&[SourceStats], &[FeedStats]),
+        order: Option<OrderStats>,
         store_is_up: Option<bool>,
     ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
@@ -36,6 +37,7 @@ impl Counters {
         families.extend(of_keys(sources));
         families.extend(of_refills(sources));
         families.extend(of_feeds(feeds));
+        families.extend(of_order(order));
         // The format has no family without a series.
         families.retain(|family| !family.get_metric().is_empty());
         TextEncoder::new().encode_to_string(&families)
@@ -146,6 +148,22 @@ fn of_store(is_up: Option<bool>) -> MetricFamily {
         "1 if the store let the program in and answered when it was last spoken to; else 0.",
         is_up.map(|is_up| (Vec::new(), f64::from(u8::from(is_up)))),
     )
+}
+
+/// The lease of those who give keys of ordered tags, where the program stands for it.
+fn of_order(order: Option<OrderStats>) -> [MetricFamily; 2] {
+    [
+        gauge(
+            "order_active",
+            "1 while this program is the one that gives keys of ordered tags; else 0.",
+            order.map(|of| (Vec::new(), f64::from(u8::from(of.is_active)))),
+        ),
+        gauge(
+            "order_epoch",
+            "How often programs of the store have taken over to give keys of ordered tags, as far as this one has seen.",
+            order.map(|of| (Vec::new(), number(of.epoch))),
+        ),
+    ]
 }
 
 /// The PostgreSQL servers whose tags are fed.

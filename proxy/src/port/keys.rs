@@ -160,6 +160,14 @@ impl NamedKeys {
         }
     }
 
+    /// Why nothing is told of its keys on a port that gives none of ordered tags.
+    pub(crate) fn order_refusal(&self) -> Option<Failure> {
+        match &self.gives {
+            Gives::Keys(source) => source.order_refusal(),
+            Gives::Unknown | Gives::Held | Gives::Left => None,
+        }
+    }
+
     /// Whether its keys are numbers.
     pub(crate) fn is_number(&self) -> bool {
         match self.spec.kind() {

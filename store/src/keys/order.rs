@@ -34,6 +34,15 @@ pub struct OrderNode {
     pub is_active: bool,
 }
 
+/// How a program stands for the lease of those who issue keys of ordered tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderStats {
+    /// Whether it issues them at this moment.
+    pub is_active: bool,
+    /// The largest epoch that it has seen: how often the lease was taken.
+    pub epoch: u64,
+}
+
 impl Keys {
     /// Stands for the lease of those who issue keys of ordered tags, from now on. Once per program.
     pub fn stand_for_order(&self, settings: OrderSettings) {
@@ -61,6 +70,7 @@ impl Keys {
             settings,
             noted_at: None,
             has_trouble: false,
+            namesake: None,
         };
         let task = self.spawn(keeper.run());
         self.sources().tasks.push(task);
@@ -68,6 +78,7 @@ impl Keys {
 
     /// The programs that stand, this one among them, in order of their ids; nothing where it does not.
     pub fn order_nodes(&self) -> Option<Vec<OrderNode>> {
+        let now_ms = self.0.seat.now_ms();
         let state = self.0.seat.state();
         let standing = state.standing.as_ref()?;
         let mut nodes: Vec<OrderNode> = standing
@@ -85,7 +96,7 @@ impl Keys {
             id: standing.owner.to_string(),
             address: standing.settings.address.clone(),
             is_self: true,
-            is_active: standing.candidate.tenure().is_some(),
+            is_active: standing.is_active(now_ms),
         });
         // The one that is active is known before it was noted.
         if let Some((owner, address)) = &standing.holder
@@ -101,6 +112,17 @@ impl Keys {
         }
         nodes.sort_by(|one, other| one.id.cmp(&other.id));
         Some(nodes)
+    }
+
+    /// How this program stands for the lease; nothing where it does not.
+    pub fn order_stats(&self) -> Option<OrderStats> {
+        let now_ms = self.0.seat.now_ms();
+        let state = self.0.seat.state();
+        let standing = state.standing.as_ref()?;
+        Some(OrderStats {
+            is_active: standing.is_active(now_ms),
+            epoch: standing.candidate.epoch(),
+        })
     }
 
     /// Lets another program be the one that issues keys of ordered tags: this one issues none from now on, then gives the lease back.

@@ -114,10 +114,47 @@ fn who_is_told_that_another_is_active_issues_nothing() {
     candidate.renewed(5, Written::No, 300, 310);
     assert_eq!(candidate.tenure(), None);
     let mut candidate = active_since(0);
-    candidate.lost(4);
+    candidate.lost(4, 950);
     assert!(candidate.tenure().is_some());
-    candidate.lost(5);
+    candidate.lost(5, 950);
     assert_eq!(candidate.tenure(), None);
+}
+
+/// Its time was over, so another could take it: nothing is wrong.
+#[test]
+fn who_comes_too_late_stands_by_at_once() {
+    let free = row(7, 30, Holder::Nobody);
+    let told: [fn(&mut Candidate); 2] = [
+        |candidate| candidate.renewed(5, Written::No, 300, 900),
+        |candidate| candidate.lost(5, 900),
+    ];
+    for told in told {
+        let mut candidate = active_since(0);
+        told(&mut candidate);
+        assert!(candidate.has_read(&free, 901).is_some());
+    }
+}
+
+/// Its time was not over, so nobody could take it: clocks or the store are not what they should be.
+#[test]
+fn who_is_told_too_early_takes_nothing_for_two_times_to_live() {
+    let free = row(7, 30, Holder::Nobody);
+    let told: [fn(&mut Candidate); 2] = [
+        |candidate| candidate.renewed(5, Written::No, 300, 899),
+        |candidate| candidate.lost(5, 899),
+    ];
+    for told in told {
+        let mut candidate = active_since(0);
+        told(&mut candidate);
+        assert_eq!(candidate.tenure(), None);
+        // It reads on: clients want to know who is active.
+        assert_eq!(candidate.next(1_000), Action::Read);
+        assert_eq!(candidate.has_read(&free, 1_000), None);
+        assert_eq!(candidate.next(2_898), Action::Read);
+        assert_eq!(candidate.has_read(&free, 2_898), None);
+        assert_eq!(candidate.next(2_899), Action::Read);
+        assert!(candidate.has_read(&free, 2_899).is_some());
+    }
 }
 
 #[test]
@@ -126,8 +163,8 @@ fn a_takeover_of_which_nobody_knows_is_followed_by_a_rest() {
     assert!(candidate.has_read(&row(1, 1, Holder::Nobody), 0).is_some());
     candidate.took_over(2, Written::Unknown, 0, 500);
     assert_eq!(candidate.tenure(), None);
-    assert_eq!(candidate.next(2_499), Action::Wait { until_ms: 2_500 });
-    assert_eq!(candidate.next(2_500), Action::Read);
+    assert_eq!(candidate.has_read(&row(9, 9, Holder::Nobody), 2_499), None);
+    assert_eq!(candidate.next(2_499 + 10), Action::Read);
     // It may be its own by now, and is looked at as anybody's: so no two failures look like one.
     let own = row(2, 2, of("me", TTL_MS));
     assert_eq!(candidate.has_read(&own, 2_510), None);

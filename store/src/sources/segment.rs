@@ -101,11 +101,19 @@ impl SegmentSupply {
     }
 
     pub(crate) async fn take(&self, count: u64) -> Result<KeyBatch, Failure> {
-        let attempt = || match self.ordered.order() {
-            Some(TagOrder::Monotonic) => Some(Err(ordered(&self.tag))),
-            Some(TagOrder::Distinct) | None => self.try_take(count).map(Ok),
+        let attempt = || match self.order_refusal() {
+            Some(failure) => Some(Err(failure)),
+            None => self.try_take(count).map(Ok),
         };
         self.demand.take(count, attempt).await?
+    }
+
+    /// Why its keys are given in another way only.
+    pub(crate) fn order_refusal(&self) -> Option<Failure> {
+        match self.ordered.order() {
+            Some(TagOrder::Monotonic) => Some(ordered(&self.tag)),
+            Some(TagOrder::Distinct) | None => None,
+        }
     }
 
     /// Keys left in memory.

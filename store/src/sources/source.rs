@@ -156,6 +156,14 @@ impl Source {
         }
     }
 
+    /// Why nothing is told of its keys where no order can be kept; nothing: it is not ordered, or that is not known yet.
+    pub fn order_refusal(&self) -> Option<Failure> {
+        match &self.0.supply {
+            Supply::Segment(supply) => supply.order_refusal(),
+            Supply::Time(_) | Supply::Uuid(_, _, _) => None,
+        }
+    }
+
     pub(crate) fn stats(&self) -> Option<SourceStats> {
         match &self.0.supply {
             Supply::Segment(supply) => {

@@ -48,6 +48,7 @@ fn no_request_gets_an_id_below_one_that_was_read_before_it_was_sent() {
         all.replies += outcome.replies;
         all.takeovers += outcome.takeovers;
         all.late += outcome.late;
+        all.robbed += outcome.robbed;
     }
     println!(
         "{count} seeds: {} replies, {} takeovers, {} requests that came too late to a program",
@@ -55,6 +56,21 @@ fn no_request_gets_an_id_below_one_that_was_read_before_it_was_sent() {
     );
     // A simulation in which nothing happens proves nothing.
     assert!(all.replies > count * 500 && all.takeovers > count * 3 && all.late > count);
+    // While clocks and store are what they should be, nobody is told that his time was over before it was.
+    assert_eq!(all.robbed, 0);
+}
+
+/// What cannot be, as far as a program knows, makes it keep away for two times to live.
+#[test]
+fn who_finds_another_in_his_place_too_early_keeps_away() {
+    let (mut robbed, seeds) = (0, SEEDS / 4);
+    for seed in 0..seeds {
+        let outcome = World::with_robbers(seed).run();
+        assert_eq!(outcome.too_soon, None, "seed {seed}");
+        robbed += outcome.robbed;
+    }
+    println!("{seeds} seeds: {robbed} times somebody else had the lease too early");
+    assert!(robbed > seeds);
 }
 
 /// Runs seeds until the checker finds an inversion.

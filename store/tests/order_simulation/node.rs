@@ -98,6 +98,12 @@ pub struct Node {
     offset_ms: u64,
     flaws: &'static [Flaw],
     pub late: u64,
+    /// How often it was told that another has the lease while its own time was not over, and when last.
+    pub robbed: u64,
+    robbed_at: Option<u64>,
+    ttl_ms: u64,
+    /// It took the lease sooner after that than it should.
+    pub too_soon: Option<String>,
 }
 
 impl Node {
@@ -117,6 +123,10 @@ impl Node {
             offset_ms: rng.u64(0..100_000),
             flaws,
             late: 0,
+            robbed: 0,
+            robbed_at: None,
+            ttl_ms,
+            too_soon: None,
         }
     }
 
@@ -168,6 +178,12 @@ impl Node {
     }
 
     fn ask_for_lease(&mut self, ask: Ask, now: u64) -> (u64, Ask) {
+        let clock = self.clock_ms(now);
+        if let (Ask::TakeOver { .. }, Some(robbed_at)) = (&ask, self.robbed_at)
+            && clock < robbed_at + 2 * self.ttl_ms
+        {
+            self.too_soon = Some(format!("robbed at {robbed_at}, and takes at {clock}"));
+        }
         let pending = self.ask(ask, now);
         let asked = (pending.number, pending.ask.clone());
         self.lease = Some(pending);
@@ -185,7 +201,7 @@ impl Node {
     pub fn answered(&mut self, number: u64, answer: &Answer, now: u64) -> Option<(u64, Ask)> {
         let clock = self.clock_ms(now);
         if let Some(reserving) = self.reserving.take_if(|its| its.number == number) {
-            self.reserved(&reserving.ask, answer);
+            self.reserved(&reserving.ask, answer, clock);
             return None;
         }
         let lease = self.lease.take_if(|its| its.number == number)?;
@@ -208,6 +224,15 @@ impl Node {
         None
     }
 
+    /// Another has the lease of an epoch.
+    fn is_told_of_another(&mut self, epoch: u64, clock: u64) {
+        let tenure = self.candidate.tenure();
+        if tenure.is_some_and(|its| its.allows(epoch, clock)) {
+            self.robbed += 1;
+            self.robbed_at = Some(clock);
+        }
+    }
+
     fn wrote(&mut self, pending: &Pending, written: Written, clock: u64) {
         let sent_ms = match self.has(Flaw::DeadlineFromAnswer) {
             true => clock,
@@ -217,7 +242,12 @@ impl Node {
             Ask::TakeOver { epoch, .. } => {
                 self.candidate.took_over(epoch, written, sent_ms, clock);
             }
-            Ask::Renew { epoch } => self.candidate.renewed(epoch, written, sent_ms, clock),
+            Ask::Renew { epoch } => {
+                if written == Written::No {
+                    self.is_told_of_another(epoch, clock);
+                }
+                self.candidate.renewed(epoch, written, sent_ms, clock);
+            }
             Ask::Release { .. } if self.has(Flaw::ReleaseBeforeStopping) => {
                 let _ = self.candidate.demote(clock);
             }
@@ -225,7 +255,7 @@ impl Node {
         }
     }
 
-    fn reserved(&mut self, ask: &Ask, answer: &Answer) {
+    fn reserved(&mut self, ask: &Ask, answer: &Answer, clock: u64) {
         let (Ask::Reserve { epoch, .. }, tenure) = (ask, self.candidate.tenure()) else {
             return;
         };
@@ -238,7 +268,10 @@ impl Node {
                 let label = self.label(epoch);
                 self.ranges.publish(label, (*start, *end), REFILL_PERCENT);
             }
-            Answer::Denied => self.candidate.lost(*epoch),
+            Answer::Denied => {
+                self.is_told_of_another(*epoch, clock);
+                self.candidate.lost(*epoch, clock);
+            }
             Answer::Row(_) | Answer::Written(_) => {}
         }
     }

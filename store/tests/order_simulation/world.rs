@@ -23,6 +23,9 @@ pub struct Outcome {
     pub replies: u64,
     pub takeovers: u64,
     pub late: u64,
+    /// How often a program was told that another has the lease while its own time was not over.
+    pub robbed: u64,
+    pub too_soon: Option<String>,
 }
 
 /// A request to the store on its way, and back.
@@ -58,6 +61,8 @@ pub struct World {
     /// The largest id that anybody has read.
     highest: u64,
     flaws: &'static [Flaw],
+    /// The lease is changed by hand now and then: then no order is promised.
+    has_robbers: bool,
     outcome: Outcome,
 }
 
@@ -84,12 +89,25 @@ impl World {
             to_clients: Vec::new(),
             highest: 0,
             flaws,
+            has_robbers: false,
             outcome: Outcome::default(),
         }
     }
 
+    /// The same, with a lease that somebody changes by hand.
+    pub fn with_robbers(seed: u64) -> World {
+        World {
+            has_robbers: true,
+            ..World::new(seed, &[])
+        }
+    }
+
     pub fn run(mut self) -> Outcome {
-        while self.now < RUN_MS && self.outcome.inversion.is_none() {
+        let ends = |outcome: &Outcome, has_robbers: bool| match has_robbers {
+            true => outcome.too_soon.is_some(),
+            false => outcome.inversion.is_some(),
+        };
+        while self.now < RUN_MS && !ends(&self.outcome, self.has_robbers) {
             self.now += 1;
             self.happen();
             self.store_step();
@@ -97,7 +115,10 @@ impl World {
                 self.node_step(at);
             }
             self.clients_step();
+            let mut too_soon = self.nodes.iter_mut().map(|node| node.too_soon.take());
+            self.outcome.too_soon = too_soon.find_map(|its| its);
         }
+        self.outcome.robbed += self.nodes.iter().map(|node| node.robbed).sum::<u64>();
         self.outcome.late += self.nodes.iter().map(|node| node.late).sum::<u64>();
         self.outcome.takeovers = self.store.takeovers;
         self.outcome
@@ -109,6 +130,9 @@ impl World {
 
     /// What nobody wants.
     fn happen(&mut self) {
+        if self.has_robbers && self.once_in(800) {
+            self.store.be_robbed(TTL_MS);
+        }
         for at in 0..self.nodes.len() {
             if self.once_in(500) {
                 let longest = *self.rng.choice([5, 50, 400].iter()).unwrap_or(&5);
@@ -125,6 +149,7 @@ impl World {
                 self.lives += 1;
                 let owner = format!("later life {}", self.lives);
                 self.outcome.late += self.nodes[at].late;
+                self.outcome.robbed += self.nodes[at].robbed;
                 self.nodes[at] = Node::new(owner, TTL_MS, &mut self.rng, self.flaws);
             }
         }

@@ -303,6 +303,17 @@ impl ProxyProcess {
         Ok((status, body.to_owned()))
     }
 
+    /// What it takes of the machine's memory, kB.
+    ///
+    /// # Errors
+    /// It is not running.
+    pub fn memory_kb(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()?))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        Ok(number.context("no VmRSS")?.parse()?)
+    }
+
     /// Runs another of the program's commands on the same configuration: `check`, `init`, `explain '…'`.
     ///
     /// # Errors

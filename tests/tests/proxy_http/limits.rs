@@ -1,13 +1,11 @@
 //! What is bounded, and what becomes of whoever goes beyond.
 
-use std::fs;
 use std::io::Write as _;
-use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use keywright_testkit::{Result, WAIT_MAX, assert_has, wait_until};
+use keywright_testkit::{Result, WAIT_MAX, assert_has, take_until_refused, wait_until};
 
 use super::Port;
 use super::client::HttpClient;
@@ -141,12 +139,12 @@ fn who_is_silent_between_requests_is_disconnected() -> Result<()> {
 fn who_does_not_read_is_bounded_and_disconnected() -> Result<()> {
     let port = Port::start("unread_ms_max = 1500\n")?;
     let client = port.client()?;
-    let before = memory_kb(&port)?;
+    let before = port.proxy.memory_kb()?;
     let request = HttpClient::written("POST /v1/keys/orders?count=1000", "");
-    let mut stream = client.stream();
+    let stream = client.stream();
     stream.set_write_timeout(Some(Duration::from_millis(500)))?;
-    let mut sent = take_until_refused(&mut stream, request.as_bytes());
-    let more_kb = memory_kb(&port)?.saturating_sub(before);
+    let mut sent = take_until_refused(stream, request.as_bytes(), 1 << 28);
+    let more_kb = port.proxy.memory_kb()?.saturating_sub(before);
     assert!(more_kb < 8_192, "{more_kb} kB more");
     // Others are served meanwhile.
     port.client()?
@@ -154,7 +152,7 @@ fn who_does_not_read_is_bounded_and_disconnected() -> Result<()> {
         .numbers("keys")?;
     // Nor is anything more taken when it is disconnected.
     stream.set_write_timeout(Some(WAIT_MAX))?;
-    sent += take_until_refused(&mut stream, request.as_bytes());
+    sent += take_until_refused(stream, request.as_bytes(), 1 << 28);
     assert!(
         sent < 1 << 26,
         "{sent} bytes were taken of one who reads nothing"
@@ -163,22 +161,6 @@ fn who_does_not_read_is_bounded_and_disconnected() -> Result<()> {
         Ok(port.metric("keywright_port_cut_off_total{why=\"unread\"")? == 1)
     })?;
     Ok(())
-}
-
-/// Writes requests until none is taken any more; how many bytes that were.
-fn take_until_refused(stream: &mut &TcpStream, request: &[u8]) -> usize {
-    let mut sent = 0;
-    while sent < 1 << 28 && stream.write_all(request).is_ok() {
-        sent += request.len();
-    }
-    sent
-}
-
-fn memory_kb(port: &Port) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", port.proxy.pid()?))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.unwrap_or_default().parse()?)
 }
 
 /// Long answers share the memory that statements have.

@@ -1,5 +1,7 @@
 //! What is bounded of a key port that speaks the Redis protocol.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use keywright_store::OrderSettings;
 
 use crate::config::bounds::{at_least_one, within};
@@ -47,13 +49,7 @@ pub(in crate::config) fn order(
         }
         return None;
     };
-    let host = address.rsplit_once(':').and_then(|(host, port)| {
-        let port: u16 = port.parse().ok()?;
-        let is_host = !host.is_empty() && host.len() <= HOST_BYTES_MAX;
-        let is_plain = host.bytes().all(|byte| byte.is_ascii_graphic());
-        (port > 0 && is_host && is_plain).then_some(host)
-    });
-    if host.is_none() {
+    if !is_reachable(address) {
         problems.push(format!(
             "cluster_address is host:port, as clients reach it, not \"{address}\""
         ));
@@ -66,6 +62,27 @@ pub(in crate::config) fn order(
         address: address.clone(),
         ttl_ms,
     })
+}
+
+/// Whether clients can be sent there: to a name, an address of IPv4, or one of IPv6 in brackets, and not to all addresses of a machine.
+fn is_reachable(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else {
+        return false;
+    };
+    let in_brackets = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let is_host = match (in_brackets, host.parse::<Ipv4Addr>()) {
+        (Some(host), _) => host
+            .parse()
+            .is_ok_and(|address: Ipv6Addr| !address.is_unspecified()),
+        (None, Ok(address)) => !address.is_unspecified(),
+        (None, Err(_)) => {
+            let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            !host.is_empty() && host.len() <= HOST_BYTES_MAX && host.bytes().all(is_of_name)
+        }
+    };
+    is_host && port.parse().is_ok_and(|port: u16| port > 0)
 }
 
 pub(in crate::config) fn limits(raw: &RawListener, problems: &mut Vec<String>) -> RedisLimits {

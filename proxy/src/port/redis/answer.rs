@@ -232,7 +232,10 @@ fn number_pair(key: &str, value: i64, to: &mut Writer<'_>) {
 /// The last number that a name gave; nothing where none was.
 pub(super) fn last(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
     match keys.name(name) {
-        Some(named) if named.is_number() => write_last(named.figures.last(), to),
+        Some(named) if named.is_number() => match named.order_refusal() {
+            Some(failure) => refused::refuse(keys, &named.name, &failure, to),
+            None => write_last(named.figures.last(), to),
+        },
         Some(named) => refused::write_failure(to, &told::no_number(named)),
         None => refused::write_failure(to, &issue::unknown(name, keys)),
     }
@@ -240,6 +243,11 @@ pub(super) fn last(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
 
 /// The same of several names; nothing for those that have none.
 pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>) {
+    let mut names = request.arguments(1).filter_map(|name| keys.name(name));
+    let refused = names.find_map(|named| Some((named, named.order_refusal()?)));
+    if let Some((named, failure)) = refused {
+        return refused::refuse(keys, &named.name, &failure, to);
+    }
     to.array(request.count().saturating_sub(1));
     for name in request.arguments(1) {
         write_last(keys.name(name).and_then(|named| named.figures.last()), to);

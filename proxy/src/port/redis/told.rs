@@ -63,7 +63,9 @@ impl Moved {
 
     /// Tells a client where to ask.
     pub(super) fn tell(&self, to: &mut Writer<'_>) {
-        to.error("MOVED", &format!("{} {}", self.slot, self.address));
+        // As Redis writes it and clients read it: the port is behind the last colon, and an address of IPv6 has no brackets.
+        let address = self.address.replace(['[', ']'], "");
+        to.error("MOVED", &format!("{} {address}", self.slot));
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use keywright_core::Cause;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::host::holder;
-use crate::order::{Action, Renewal, Written, read_ms};
+use crate::order::{Action, Holder, LeaseRow, Renewal, Written, read_ms};
 use crate::seat::{OrderSettings, Seat};
 use crate::store::order_rows::{ForgetNode, NoteNode, ReadLease, Release, Renew, TakeOver};
 use crate::store::tag_request::OrderRight;
@@ -16,6 +17,17 @@ use crate::store::{Store, StoreError};
 
 /// Nodes that were not seen for so many times to live are not shown.
 const SILENT_TTLS: u64 = 3;
+
+/// A program of the same address that is active for so many times to live is not one whose place this one takes.
+const NAMESAKE_TTLS: u32 = 5;
+
+/// Another program of the same address, which is active.
+pub(super) struct Namesake {
+    since: Instant,
+    /// The lease as it was when it was seen first. What a program left that ended is not renewed.
+    first: Renewal,
+    is_told: bool,
+}
 
 /// The task.
 pub(super) struct Keeper {
@@ -26,6 +38,7 @@ pub(super) struct Keeper {
     pub(super) ms_max: u64,
     pub(super) noted_at: Option<Instant>,
     pub(super) has_trouble: bool,
+    pub(super) namesake: Option<Namesake>,
 }
 
 impl Keeper {
@@ -76,10 +89,11 @@ impl Keeper {
             Ok(row) => row,
             Err(error) => {
                 self.failed(&error);
-                return self.pause(ttl_ms / 20).await;
+                return self.has_not_read(&error).await;
             }
         };
         self.succeeded();
+        self.look_for_namesake(&row);
         let Some(now_ms) = self.seat.now_ms() else {
             return;
         };
@@ -92,6 +106,44 @@ impl Keeper {
             Some(Action::Read | Action::Renew { .. } | Action::Wait { .. }) | None => {
                 self.pause(read_ms(ttl_ms)).await;
             }
+        }
+    }
+
+    /// It is asked again soon. But of a store that says what cannot be nothing is taken for a while.
+    async fn has_not_read(&mut self, error: &StoreError) {
+        let now_ms = self.seat.now_ms();
+        if let Some(now_ms) = now_ms.filter(|_| error.cause() == Cause::BoundDamaged) {
+            self.seat.with(|standing| standing.candidate.rest(now_ms));
+        }
+        self.pause(self.settings.ttl_ms / 20).await;
+    }
+
+    /// Clients that this program sends to one of the same address come back to it. A program whose place this one takes has the same for a moment.
+    fn look_for_namesake(&mut self, row: &LeaseRow) {
+        let own = self.owner();
+        let is_namesake = match &row.holder {
+            Holder::Nobody => false,
+            Holder::Program { owner, address, .. } => {
+                *address == self.settings.address && Some(&**owner) != own.as_deref()
+            }
+        };
+        if !is_namesake {
+            self.namesake = None;
+            return;
+        }
+        let namesake = self.namesake.get_or_insert_with(|| Namesake {
+            since: Instant::now(),
+            first: row.renewal.clone(),
+            is_told: false,
+        });
+        let ttl = Duration::from_millis(self.settings.ttl_ms);
+        let is_long = namesake.since.elapsed() >= ttl.saturating_mul(NAMESAKE_TTLS);
+        if is_long && namesake.first != row.renewal && !namesake.is_told {
+            namesake.is_told = true;
+            warn!(
+                address = self.settings.address,
+                "another program has the same cluster_address and gives keys of ordered tags, so this one cannot send clients there: write in each where it alone is reached"
+            );
         }
     }
 
