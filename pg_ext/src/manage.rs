@@ -4,6 +4,7 @@ pub mod assignment;
 pub mod bucket;
 pub mod definition;
 pub mod feed;
+pub mod feed_time;
 pub mod grant;
 pub mod hide;
 pub mod layout;

@@ -3,6 +3,7 @@
 pub(crate) mod advance;
 pub(crate) mod assigned_admin;
 pub(crate) mod assigned_rows;
+pub(crate) mod fed_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
@@ -41,6 +42,7 @@ use crate::engine::file::Made;
 use crate::engine::words::Words;
 use crate::engine::{Engine, EngineSettings};
 use crate::failure::Failure;
+use crate::lease::fed::Handed;
 use crate::settings::{Limits, StoreSettings, TagDefaults};
 
 /// The store, and connections to it. Every transaction runs on the store's own thread.
@@ -59,6 +61,8 @@ pub(crate) struct Store {
     free: Semaphore,
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
+    /// Until when each worker id was handed to databases that are fed, as far as this program has seen, unix milliseconds.
+    handed: Mutex<HashMap<u32, i64>>,
     /// Whether it answered when it was last spoken to; not set before.
     is_up: OnceLock<AtomicBool>,
 }
@@ -79,6 +83,7 @@ impl Store {
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),
             seen: Mutex::default(),
+            handed: Mutex::default(),
             is_up: OnceLock::new(),
         }
     }
@@ -245,6 +250,24 @@ impl Store {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.entry(tag.clone()).or_default();
         *known = bound.max(*known);
+    }
+
+    /// What databases that are fed were handed, as far as this program has seen.
+    pub(crate) fn handed(&self) -> Vec<Handed> {
+        let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = handed.iter();
+        all.map(|(worker_id, until_ms)| Handed {
+            worker_id: *worker_id,
+            until_ms: *until_ms,
+        })
+        .collect()
+    }
+
+    /// That was handed over, or may be.
+    pub(crate) fn note_handed(&self, seen: Handed) {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = handed.entry(seen.worker_id).or_insert(seen.until_ms);
+        *known = seen.until_ms.max(*known);
     }
 
     /// The message for a client.

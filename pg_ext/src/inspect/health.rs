@@ -20,7 +20,8 @@ use crate::refill::fed::ASKED_MS_MAX;
 use crate::server::{clock, process, query, timestamp};
 use crate::settings;
 use crate::shmem::area::Feeding;
-use crate::shmem::key::TimeKind;
+use crate::shmem::key::{Source, TimeKey, TimeKind};
+use crate::shmem::slot::Attached;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
 use crate::shmem::{area, directory};
@@ -226,7 +227,19 @@ fn lasted(kept: &Kept) -> String {
 
 fn worker() -> Result<Finding, Failure> {
     let extension = cached::extension()?;
-    let layout = node::layout_of(&extension)?;
+    let node = node::read(&extension)?;
+    let layout = node.layout;
+    if node.source == Source::Fed {
+        let worker = slot_of(TimeKind::Snowflake).and_then(|(_, key)| key.fed_worker());
+        return Ok(Finding {
+            severity: Severity::Ok,
+            detail: match worker {
+                Some(worker) => format!("worker id {worker} was handed over, with its time"),
+                None => "the worker id is handed over when ids are needed".to_owned(),
+            },
+            hint: "".into(),
+        });
+    }
     let worker = numbers::worker(&layout);
     Ok(Finding {
         severity: match &worker {
@@ -293,22 +306,34 @@ fn tags() -> Result<Finding, Failure> {
 /// Whether a program asks what is wanted, where tags are fed.
 fn feeding() -> Result<Finding, Failure> {
     let extension = cached::extension()?;
-    let query = "SELECT pg_catalog.count(*) FROM keywright.tag \
-                 WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'fed'";
-    let count = query::one_row_as(extension.owner, query, &[], |row| row.get::<i64>(1));
-    let count = count.flatten().unwrap_or(0);
+    let query = "SELECT pg_catalog.count(*), \
+                 EXISTS (SELECT FROM keywright.node WHERE snowflake_source OPERATOR(pg_catalog.=) 'fed') \
+                 FROM keywright.tag WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'fed'";
+    let found = query::one_row_as(extension.owner, query, &[], |row| {
+        (row.get::<i64>(1), row.get::<bool>(2))
+    });
+    let (count, is_time_fed) = found.unwrap_or_default();
+    let (count, is_time_fed) = (count.unwrap_or(0), is_time_fed.unwrap_or(false));
+    let fed = match (count, is_time_fed) {
+        (0, false) => None,
+        (0, true) => Some("the time of snowflake ids is fed".to_owned()),
+        (_, false) => Some(format!("{count} tags are fed")),
+        (_, true) => Some(format!(
+            "{count} tags and the time of snowflake ids are fed"
+        )),
+    };
     let asked_ms = Feeding::here().and_then(Feeding::asked_boot_ms);
     let since_ms = asked_ms.map(|asked_ms| clock::readings().boot_ms.saturating_sub(asked_ms));
     let is_asked = since_ms.is_some_and(|ms| ms <= ASKED_MS_MAX);
     Ok(Finding {
-        severity: Severity::Warning.unless(count == 0 || is_asked || process::is_read_only()),
-        detail: match (count, since_ms) {
-            (0, _) => "no tag is fed from a store".to_owned(),
-            (_, None) => {
-                format!("{count} tags are fed, and no program has asked what is wanted since the server started")
+        severity: Severity::Warning.unless(fed.is_none() || is_asked || process::is_read_only()),
+        detail: match (fed, since_ms) {
+            (None, _) => "nothing is fed from a store".to_owned(),
+            (Some(fed), None) => {
+                format!("{fed}, and no program has asked what is wanted since the server started")
             }
-            (_, Some(ms)) => {
-                format!("{count} tags are fed; a program asked what is wanted {} s ago", ms / 1_000)
+            (Some(fed), Some(ms)) => {
+                format!("{fed}; a program asked what is wanted {} s ago", ms / 1_000)
             }
         },
         hint: "Start keywright with a [[feed]] section for this server: when what was handed over is used up, ids end.".into(),
@@ -368,9 +393,16 @@ fn layout_time() -> Result<Finding, Failure> {
     })
 }
 
+/// The word of one kind, where it was used since the server started.
+fn slot_of(kind: TimeKind) -> Option<(Attached<TimeSlot>, TimeKey)> {
+    let key = time_entry::key(kind).ok()?;
+    let key = time_entry::in_memory(&key).unwrap_or(key);
+    Some((directory::find::<TimeSlot>(&key)?, key))
+}
+
 fn lead(kind: TimeKind) -> Finding {
-    let word = time_entry::key(kind).ok();
-    let found = word.and_then(|key| Some((directory::find::<TimeSlot>(&key)?, key.layout)));
+    let found = slot_of(kind);
+    let found = found.map(|(word, key)| (word, key.layout));
     let lead_ms = found.map_or(0, |(word, layout)| {
         let slot = word.slot;
         let next = slot.main.word.next() >> layout.sequence_bits();
@@ -395,11 +427,8 @@ fn lead(kind: TimeKind) -> Finding {
 }
 
 fn clock_followed() -> Result<Finding, Failure> {
-    let skew_ms = [TimeKind::Snowflake, TimeKind::Readable].map(|kind| {
-        let word = time_entry::key(kind).ok();
-        let found = word.and_then(|key| directory::find::<TimeSlot>(&key));
-        found.map_or(0, |word| word.slot.skew_ms.load(Ordering::Relaxed))
-    });
+    let skew_ms = [TimeKind::Snowflake, TimeKind::Readable]
+        .map(|kind| slot_of(kind).map_or(0, |(word, _)| word.slot.skew_ms.load(Ordering::Relaxed)));
     let skew_ms = skew_ms.into_iter().max().unwrap_or(0);
     Ok(Finding {
         severity: Severity::Warning.unless(skew_ms == 0),

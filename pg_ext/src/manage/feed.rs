@@ -1,4 +1,4 @@
-//! Feeding: fed tags, and what programs that hand ranges over see: what is wanted, and the hand-over. They are connected to one database of the server,
+//! Feeding: fed tags (the time of snowflake ids: [`feed_time`]), and what programs that hand ranges over see: what is wanted, and the hand-over. They are connected to one database of the server,
 //! and feed the tags of all. Who may call these is decided by GRANT EXECUTE; whoever may, is believed that his ranges are nobody else's.
 
 use std::collections::{BTreeMap, HashSet};
@@ -13,6 +13,7 @@ use pgrx::{Array, name, pg_extern, pg_sys};
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::manage::definition::{Definition, ID_MAX};
+use crate::manage::feed_time;
 use crate::manage::tags::{self, Kind};
 use crate::refill::fed;
 use crate::server::{clock, text};
@@ -28,7 +29,7 @@ const TAGS: &str = "the array of tags";
 /// How long a call waits for something to be wanted.
 const DEMAND_MS_MAX: u64 = 1_000;
 /// After so long without a hand-over another call is told of the same again.
-const TOLD_MS_MAX: u64 = 2_000;
+pub(super) const TOLD_MS_MAX: u64 = 2_000;
 
 #[pg_extern(sql = false)]
 fn keywright_create_fed_tag(
@@ -62,26 +63,28 @@ type Demands = TableIterator<
     ),
 >;
 
-/// Those of the tags named, of whatever database, that want a range: at once if there are any, else after a second at most. Each is told to
-/// one caller.
+/// Those of the tags named, of whatever database, that want a range: at once if there are any, else after a second at most; also at once where
+/// `snowflake` is said and a database wants time. Each is told to one caller.
 #[pg_extern(sql = false)]
-fn keywright_await_demand(tags: Option<Array<'_, &str>>) -> Demands {
+fn keywright_await_demand(tags: Option<Array<'_, &str>>, snowflake: Option<bool>) -> Demands {
     let found = || {
         guard::require_preload()?;
         guard::require_writable("await_demand")?;
         let named = arguments::required(tags, TAGS)?;
         let tags: HashSet<&str> = named.iter().flatten().collect();
         let feeding = Feeding::here().ok_or_else(guard::not_preloaded)?;
+        let snowflake = arguments::required(snowflake, "whether time is fed")?;
+        let is_time_wanted = || snowflake && feed_time::is_anything_untold();
         let deadline = Instant::now() + Duration::from_millis(DEMAND_MS_MAX);
         loop {
             feeding.note_asked(clock::readings().boot_ms);
             let untold = untold(&tags);
-            if !untold.is_empty() || Instant::now() >= deadline {
+            if !untold.is_empty() || is_time_wanted() || Instant::now() >= deadline {
                 return Ok((feeding, untold));
             }
             feeding
                 .demands()
-                .wait(deadline, || !is_anything_untold(&tags));
+                .wait(deadline, || !is_anything_untold(&tags) && !is_time_wanted());
         }
     };
     let found: Result<_, Failure> = found();
@@ -215,7 +218,7 @@ fn keywright_feed_tag(
 }
 
 /// 128 bits, as they are written.
-fn hex(value: Option<&[u8]>, what: &str) -> Result<u128, Failure> {
+pub(super) fn hex(value: Option<&[u8]>, what: &str) -> Result<u128, Failure> {
     const DIGITS: usize = 32;
     let value = arguments::required(value, what)?;
     let value = text::read(value).ok().filter(|text| text.len() == DIGITS);
@@ -256,7 +259,7 @@ fn range(
 }
 
 /// What a sequence can hold of a key space: 63 of its random bits, and never 0.
-fn mark_of(key_space: u128) -> u64 {
+pub(super) fn mark_of(key_space: u128) -> u64 {
     let bits = u64::try_from(key_space >> (u64::BITS + 1)).unwrap_or(u64::MAX);
     bits.max(1)
 }

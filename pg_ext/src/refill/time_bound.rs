@@ -18,7 +18,7 @@ use crate::durable::{flush, wait};
 use crate::failure::Failure;
 use crate::identity::bounds::Sequences;
 use crate::identity::{uncommitted, writer};
-use crate::refill::{siblings, takeover};
+use crate::refill::{fed_time, siblings, takeover};
 use crate::server::role::AsOwner;
 use crate::server::transaction::{self, Outcome};
 use crate::server::{clock, latch, log, process, sequence, wal};
@@ -52,17 +52,12 @@ pub fn extend(
     n: u64,
     urgency: Urgency,
 ) -> Result<Extended, Failure> {
+    if entry.key.is_fed() {
+        return fed_time::extend(entry, spare, n, urgency);
+    }
     let slot = entry.slot();
     let track = slot.track(spare);
-    let enough = || match urgency {
-        Urgency::Early => track.word.next() <= track.extend_at.load(Ordering::Relaxed),
-        Urgency::Needed { .. } => {
-            let now = entry
-                .layout()
-                .state_at(clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed));
-            track.word.next().max(now).saturating_add(n) <= track.word.hi()
-        }
-    };
+    let enough = || is_enough(entry, spare, n, urgency);
     if !siblings::wait_for(entry, urgency)? {
         return Ok(Extended::Yes);
     }
@@ -110,6 +105,21 @@ pub fn extend(
         return Ok(Extended::Yes);
     }
     write_bound(entry, spare, n, urgency, &sequences, &held)
+}
+
+/// Whether the word has room for `n` states, or for now enough of it.
+pub(super) fn is_enough(entry: &TimeEntry, spare: bool, n: u64, urgency: Urgency) -> bool {
+    let slot = entry.slot();
+    let track = slot.track(spare);
+    match urgency {
+        Urgency::Early => track.word.next() <= track.extend_at.load(Ordering::Relaxed),
+        Urgency::Needed { .. } => {
+            let now = entry
+                .layout()
+                .state_at(clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed));
+            track.word.next().max(now).saturating_add(n) <= track.word.hi()
+        }
+    }
 }
 
 /// A worker id may have been taken from this database while it waited; its word is then another's.
@@ -285,7 +295,7 @@ fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) 
 }
 
 /// Reads the clock through what was seen of it so far; reports steps.
-fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
+pub(super) fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
     let slot = entry.slot();
     let seen = slot.with_clock(held, |clock| {
         clock.observe_since_start(
@@ -311,7 +321,7 @@ fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
     seen.now_ms
 }
 
-fn refused(
+pub(super) fn refused(
     entry: &TimeEntry,
     track: &TimeTrack,
     refusal: BoundRefusal,

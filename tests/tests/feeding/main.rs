@@ -5,6 +5,7 @@
 mod common;
 mod hand_overs;
 mod lives;
+mod time;
 
 use std::thread;
 
