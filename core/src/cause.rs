@@ -117,6 +117,9 @@ pub enum Cause {
     SocketAccount,
     /// The client took longer than `answer_ms_max` for a packet of its login.
     LoginTimeout,
+    /// The tag is ordered (`monotonic`), and this place cannot keep its order: only a listener of the Redis protocol with `cluster_address` gives its
+    /// ids. Use a tag that is `distinct`.
+    TagOrdered,
     /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer; that command was
     /// not carried out.
     Draining,
@@ -146,6 +149,11 @@ pub enum Cause {
     /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more are given: give the name
     /// of the key port others.
     KeysLeft,
+    /// No program issues ids of ordered tags at the moment, or it is not known which: one has just ended, and another takes over within one and a
+    /// quarter times `order_ttl_ms`; or the store does not answer.
+    NobodyActive,
+    /// One command names keys of several slots, and one of them is of an ordered tag. Ask for each by itself.
+    SlotsCross,
     /// Nothing is served over HTTP at this path.
     PathUnknown,
     /// Another method is to be used at this path; the answer's `Allow` names it.
@@ -173,13 +181,15 @@ const ARGUMENTS: u16 = 1210;
 const DENIED: u16 = 1227;
 
 /// Words that clients of Redis know.
-const REDIS_WORDS: [(Cause, &str); 6] = [
+const REDIS_WORDS: [(Cause, &str); 8] = [
     (Cause::CommandRefused, "ERR"),
     (Cause::PacketMalformed, "ERR"),
     (Cause::KeyKind, "WRONGTYPE"),
     (Cause::PasswordMissing, "NOAUTH"),
     (Cause::PasswordWrong, "WRONGPASS"),
     (Cause::RightsMissing, "NOPERM"),
+    (Cause::NobodyActive, "CLUSTERDOWN"),
+    (Cause::SlotsCross, "CROSSSLOT"),
 ];
 
 /// Where HTTP has a status of its own.
@@ -235,7 +245,7 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 15] = [
+    pub const OF_PROXY: [Self; 16] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
@@ -250,11 +260,12 @@ impl Cause {
         Self::UpstreamTls,
         Self::SocketAccount,
         Self::LoginTimeout,
+        Self::TagOrdered,
         Self::Draining,
     ];
 
     /// Those that only a client of a key port can meet.
-    pub const OF_PORT: [Self; 16] = [
+    pub const OF_PORT: [Self; 18] = [
         Self::CommandRefused,
         Self::KeyKind,
         Self::PasswordMissing,
@@ -267,6 +278,8 @@ impl Cause {
         Self::UserInvalid,
         Self::TagInUse,
         Self::KeysLeft,
+        Self::NobodyActive,
+        Self::SlotsCross,
         Self::PathUnknown,
         Self::MethodRefused,
         Self::RequestTimeout,
@@ -323,6 +336,7 @@ impl Cause {
             Self::UpstreamTls          => Row::of("upstream_tls", "08S01", 1043, false, "access"),
             Self::SocketAccount        => Row::of("socket_account", "28000", 1698, false, "access"),
             Self::LoginTimeout         => Row::of("login_timeout", "08S01", 1159, true, "access"),
+            Self::TagOrdered           => Row::of("tag_ordered", "55000", NO_KEY, false, "setup"),
             Self::Draining             => Row::of("draining", "08S01", 1053, true, "state"),
             Self::CommandRefused       => Row::of("command_refused", "42000", 1235, false, "input"),
             Self::KeyKind              => Row::of("key_kind", "42804", ARGUMENTS, false, "input"),
@@ -336,6 +350,8 @@ impl Cause {
             Self::UserInvalid          => Row::of("user_invalid", "22023", ARGUMENTS, false, "input"),
             Self::TagInUse             => Row::of("tag_in_use", "55006", ARGUMENTS, false, "state"),
             Self::KeysLeft             => Row::of("keys_left", "55000", NO_KEY, false, "state"),
+            Self::NobodyActive         => Row::of("nobody_active", "55000", NO_KEY, true, "state"),
+            Self::SlotsCross           => Row::of("slots_cross", "42000", ARGUMENTS, false, "input"),
             Self::PathUnknown          => Row::of("path_unknown", "42704", 1235, false, "input"),
             Self::MethodRefused        => Row::of("method_refused", "42000", 1235, false, "input"),
             Self::RequestTimeout       => Row::of("request_timeout", "08S01", 1159, true, "access"),

@@ -1,5 +1,6 @@
 //! SQL that changes things. `guard` is asked first by each.
 
+pub mod alter;
 pub mod assignment;
 pub mod bucket;
 pub mod definition;

@@ -22,7 +22,9 @@ use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
-use keywright_store::{FeedSettings, KeyKind, KeySpec, RawFeed, StoreSettings, UuidForm};
+use keywright_store::{
+    FeedSettings, KeyKind, KeySpec, OrderSettings, RawFeed, StoreSettings, UuidForm,
+};
 use raw::{Raw, RawRule};
 use schemars::Schema;
 
@@ -156,6 +158,19 @@ impl Config {
         rules.filter(|configured| configured.rule.mode == Mode::Observe)
     }
 
+    /// How the program stands for the lease of those who give keys of ordered tags, if it does.
+    pub fn order(&self) -> Option<&OrderSettings> {
+        self.ports.iter().find_map(|port| port.order.as_ref())
+    }
+
+    /// Tags whose keys go where no order can be kept: into tables, and to servers that are fed.
+    pub fn unordered_tags(&self) -> Vec<Tag> {
+        let of_rules = self.rules.iter().filter_map(|rule| rule.spec.tag());
+        let of_feeds = self.feeds.iter().flat_map(FeedSettings::tags);
+        let tags: BTreeSet<&Tag> = of_rules.chain(of_feeds).collect();
+        tags.into_iter().cloned().collect()
+    }
+
     /// All addresses that clients connect to: those of servers, then those of key ports.
     pub fn binds(&self) -> impl Iterator<Item = &str> {
         let listeners = self.listeners.iter().map(|of| of.bind.as_str());
@@ -238,6 +253,7 @@ impl Config {
                 None => {}
             }
         }
+        problems.extend(order_problems(&ports, store.as_ref()));
         let metrics = raw.metrics.map(|metrics| metrics.bind);
         let of_metrics = metrics.as_deref();
         problems.extend(of_metrics.and_then(|bind| address::problem("metrics.bind", bind)));
@@ -285,6 +301,19 @@ impl Config {
             Some(_) | None => Err(Problems(problems).into()),
         }
     }
+}
+
+/// Who gives keys of ordered tags: one listener of a program, where tags are Keywright's own.
+fn order_problems(ports: &[Port], store: Option<&StoreSettings>) -> Vec<String> {
+    let mut problems = Vec::new();
+    let ordered = ports.iter().filter(|port| port.order.is_some()).count();
+    if ordered > 1 {
+        problems.push("cluster_address is for one [[listener]] of a program".to_owned());
+    }
+    if ordered > 0 && store.is_some_and(|store| !store.has_own_tags()) {
+        problems.push("cluster_address needs a store with dialect = \"keywright\"".to_owned());
+    }
+    problems
 }
 
 /// The servers that are fed. Only tags of Keywright's own say which key space they are.

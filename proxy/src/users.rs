@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use keywright_core::{Cause, Step, Tag};
 use keywright_store::users::{PasswordHash, Right, User, UserChange, UserName, UserTable};
-use keywright_store::{Above, Failure, FollowedUsers, Keys, TagChange, TagOptions};
+use keywright_store::{Above, Failure, FollowedUsers, Keys, TagChange, TagOptions, TagOrder};
 use tokio::time::timeout;
 
 use crate::users::login::{Login, Logins};
@@ -122,11 +122,22 @@ impl PortUsers {
     ///
     /// # Errors
     /// There is one already, or a rule is for it; the store cannot be used.
-    pub(crate) async fn create(&self, tag: &Tag) -> Result<(), Failure> {
+    pub(crate) async fn create(&self, tag: &Tag, order: TagOrder) -> Result<(), Failure> {
         let step = Step::new(STEP);
         let step = step.map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()));
-        let options = TagOptions::with_step(step?);
+        let options = TagOptions {
+            order,
+            ..TagOptions::with_step(step?)
+        };
         self.keys.create_tag_of_no_rule(tag, &options).await
+    }
+
+    /// Lets another program give keys of ordered tags.
+    ///
+    /// # Errors
+    /// This one does not give them.
+    pub(crate) async fn demote(&self) -> Result<(), Failure> {
+        self.keys.demote().await
     }
 
     /// Changes a tag.

@@ -166,6 +166,7 @@ fn everything() -> Result<String> {
     let source = |remaining| SourceStats {
         name: format!("{remaining:?}"),
         issued: 1,
+        is_standby: false,
         remaining,
         step: 1,
         refills: 1,

@@ -70,6 +70,52 @@ fn all_problems_of_a_key_port_are_told_at_once() {
 }
 
 #[test]
+fn one_listener_stands_for_the_lease_of_ordered_tags() -> Result<()> {
+    const KEYS: &str = "keys = { orders = \"segment:orders\" }\n";
+    let ordered = with(&format!("{KEYS}cluster_address = \"[::1]:6399\"\n"));
+    let config = Config::parse(&ordered)?;
+    let order = config.order().map(|its| (its.address.as_str(), its.ttl_ms));
+    assert_eq!(order, Some(("[::1]:6399", 2_000)));
+    assert_eq!(Config::parse(&with(KEYS))?.order(), None);
+    for (lines, expected) in [
+        ("order_ttl_ms = 500\n", "order_ttl_ms needs cluster_address"),
+        (
+            "cluster_address = \"6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \":6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \"a b:6399\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \"a:0\"\n",
+            "cluster_address is host:port",
+        ),
+        (
+            "cluster_address = \"a:1\"\norder_ttl_ms = 199\n",
+            "order_ttl_ms is 200 to 60000, not 199",
+        ),
+    ] {
+        let found = problems(&with(&format!("{KEYS}{lines}")));
+        assert!(found.contains(expected), "{lines}: {found}");
+    }
+    let second = ordered.replacen(STORE, "", 1).replace("1:6399", "1:6398");
+    let found = problems(&format!("{ordered}{second}"));
+    assert!(
+        found.contains("cluster_address is for one [[listener]]"),
+        "{found}"
+    );
+    let leaf = ordered.replacen("[store]\n", "[store]\ndialect = \"leaf\"\n", 1);
+    let found = problems(&leaf);
+    assert!(found.contains("cluster_address needs a store"), "{found}");
+    Ok(())
+}
+
+#[test]
 fn options_of_one_protocol_are_none_of_the_other() {
     let mysql = format!(
         "{STORE}\n[[listener]]\nbind = \"127.0.0.1:6033\"\nkeys = {{ a = \"segment:a\" }}\nidle_s_max = 5\n"

@@ -198,7 +198,21 @@ fn commands_are_read_in_any_case() {
         ),
         (
             "keywright create orders",
-            Command::Keywright(KeywrightCommand::Create(b"orders")),
+            Command::Keywright(KeywrightCommand::Create {
+                name: b"orders",
+                order: None,
+            }),
+        ),
+        (
+            "keywright create orders Order monotonic",
+            Command::Keywright(KeywrightCommand::Create {
+                name: b"orders",
+                order: Some(b"monotonic"),
+            }),
+        ),
+        (
+            "keywright demote",
+            Command::Keywright(KeywrightCommand::Demote),
         ),
         (
             "keywright advance orders 7",
@@ -316,7 +330,9 @@ fn what_is_refused_is_refused_with_the_reason() {
             "keywright user show",
             "unknown subcommand 'show' of KEYWRIGHT USER",
         ),
-        ("keywright demote", "unknown subcommand"),
+        ("keywright demote a", "wrong number"),
+        ("keywright create a some b", "syntax error"),
+        ("keywright create a order", "wrong number"),
         ("keywright list a", "wrong number"),
     ] {
         parsed(&written(&words(line)), |command| {

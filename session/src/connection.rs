@@ -11,7 +11,6 @@ use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use crate::answer::errors::write_error;
 use crate::answer::reply::PendingLastInsertId;
 use crate::budget::{Budget, Held};
-use crate::insert::at_fence::AtFence;
 use crate::insert::in_place::WritesInPlace;
 use crate::insert::plan_cache::PlanCache;
 use crate::prepared::statements::Statements;
@@ -63,6 +62,8 @@ pub(crate) struct Connection {
     pub(crate) pending_last_insert_id: Option<PendingLastInsertId>,
     /// What ROW_COUNT() is on the server; `None`: -1.
     pub(crate) row_count: Option<u64>,
+    /// What it is to the client, whose statements alone count.
+    pub(crate) shown_row_count: Option<u64>,
     pub(crate) up: Vec<u8>,
     pub(crate) down: Vec<u8>,
     pub(crate) events: Vec<Event>,
@@ -84,8 +85,6 @@ pub(crate) struct Connection {
     pub(crate) under_way: Vec<UnderWay>,
     /// A version of the rules that the open transaction does not follow yet.
     pub(crate) goes_on: Option<u64>,
-    /// The server has refused the command at the front at the fence.
-    pub(crate) at_fence: Option<Box<AtFence>>,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
 }
@@ -110,6 +109,7 @@ impl Connection {
             last_insert_id: Some(0),
             pending_last_insert_id: None,
             row_count: Some(0),
+            shown_row_count: Some(0),
             up: Vec::new(),
             down: Vec::new(),
             events: Vec::new(),
@@ -122,7 +122,6 @@ impl Connection {
             budget: None,
             under_way: Vec::new(),
             goes_on: None,
-            at_fence: None,
             waited: None,
         }
     }
@@ -179,7 +178,16 @@ impl Connection {
         self.events.push(Event { rule, outcome });
     }
 
-    /// Takes in how an answer has ended.
+    /// Takes in how the answer to the client's command has ended.
+    pub(crate) fn note_answered(&mut self, end: Option<End>) {
+        self.note_status(end);
+        match end {
+            Some(End::Ok(_) | End::Error) => self.shown_row_count = self.row_count,
+            Some(End::Prepared { .. }) | None => {}
+        }
+    }
+
+    /// Takes in how any answer has ended.
     pub(crate) fn note_status(&mut self, end: Option<End>) {
         match end {
             Some(End::Ok(done)) => {

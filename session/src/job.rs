@@ -77,6 +77,16 @@ pub(crate) trait Work: fmt::Debug + Send {
         false
     }
 
+    /// Whether the server has refused it at the fence, and it waits for other rules.
+    fn is_at_fence(&self) -> bool {
+        false
+    }
+
+    /// It has waited for them for too long; false: it did not.
+    fn on_waited(&mut self) -> bool {
+        false
+    }
+
     /// Whether it has more to do on a table that it has entered, once the upstream has answered.
     fn is_half_way(&self) -> bool {
         false
@@ -198,9 +208,37 @@ impl Job {
         }
     }
 
-    /// The command at the front is to be looked at anew.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::Idle;
+    /// Other rules are in force. The command at the front is to be looked at anew, unless it waits for them and sees what comes of that.
+    pub(crate) fn go_by_other_rules(&mut self) {
+        if !self.is_at_fence() {
+            *self = Self::Idle;
+        }
+    }
+
+    /// Whether the command at the front was refused at the fence, and waits for other rules.
+    pub(crate) fn is_at_fence(&self) -> bool {
+        match self {
+            Self::Work(work) => work.is_at_fence(),
+            Self::Idle
+            | Self::Answered
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_) => false,
+        }
+    }
+
+    /// The command at the front has waited for other rules for too long; false: it is not a job yet.
+    pub(crate) fn on_waited(&mut self) -> bool {
+        match self {
+            Self::Work(work) => work.on_waited(),
+            Self::Idle
+            | Self::Answered
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_) => false,
+        }
     }
 
     /// Whether it has more to do on a table that it has entered.

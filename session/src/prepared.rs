@@ -1,6 +1,6 @@
-//! Prepared statements on rules' tables: [`prepare`], [`prepare_passed`], [`execute`], [`execute_bulk`], executions that wait for keys ([`keyed`]), keys that the server computes ([`computed`]), INSERT … SELECT
-//! ([`select_statement`], [`select_prepared`]), keys before an INSERT
-//! ([`next_value`]), and the SQL statements PREPARE and EXECUTE ([`text_prepare`]). Those that are passed on: [`passed`], among them
+//! Prepared statements on rules' tables: [`prepare`], [`prepare_passed`], [`execute`], [`execution`] and what else its text may be ([`variant`]), [`execute_bulk`], executions that wait for keys ([`keyed`]) or are refused
+//! ([`refuse`]), keys that the server computes ([`computed`]), INSERT … SELECT ([`select_statement`], [`select_prepared`]), keys before an INSERT
+//! ([`next_value`]), and the SQL statements PREPARE and EXECUTE ([`text_prepare`]). Those that are passed on: [`passed`], [`passed_statement`], among them
 //! INSERTs that bring their own keys ([`by_order`]). Commands that only name one: [`named`]. Keys among parameters: [`param_keys`],
 //! [`bulk_keys`], [`place`].
 
@@ -11,17 +11,21 @@ pub(crate) mod computed;
 pub(crate) mod database;
 pub(crate) mod execute;
 pub(crate) mod execute_bulk;
+pub(crate) mod execution;
 pub(crate) mod keyed;
 pub(crate) mod named;
 pub(crate) mod next_value;
 pub(crate) mod observed;
 pub(crate) mod param_keys;
 pub(crate) mod passed;
+pub(crate) mod passed_statement;
 pub(crate) mod place;
 pub(crate) mod prepare;
 pub(crate) mod prepare_passed;
 pub(crate) mod refresh;
+pub(crate) mod refuse;
 pub(crate) mod select_prepared;
 pub(crate) mod select_statement;
 pub(crate) mod statements;
 pub(crate) mod text_prepare;
+pub(crate) mod variant;

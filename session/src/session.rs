@@ -157,7 +157,7 @@ impl Session {
 
     /// Whether the command at the front was refused at the fence, and waits for other rules.
     pub fn is_at_fence(&self) -> bool {
-        self.connection.at_fence.is_some()
+        self.at_hand().is_at_fence()
     }
 
     /// Whether the client is to send a file now.

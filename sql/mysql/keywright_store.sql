@@ -6,7 +6,7 @@
 -- promoted, sync_binlog = 1 and (semi-)synchronous replication.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order. Everything else may be changed while proxies run; they read it with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'name of the key space',
     hi             BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'first id that is not reserved',
@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     first_id       BIGINT UNSIGNED NULL COMMENT 'the first id that tables could get when they first went over to the tag; NULL: none ever did',
     key_space_id   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'drawn when the tag was made: a tag of another store, or one made anew, is another key space',
     dropped_ms     BIGINT NULL COMMENT 'when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not',
+    issue_order    VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'distinct' COMMENT 'distinct, or monotonic: one program at a time issues its ids; chosen when the tag is made, never changed',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';
@@ -213,3 +214,24 @@ CREATE TABLE IF NOT EXISTS keywright_user_version (
     version        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     PRIMARY KEY (id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: which version of the users it is';
+
+-- One row: which program issues ids of tags whose order is monotonic, until it fails to renew that in time. Change nothing here by hand.
+CREATE TABLE IF NOT EXISTS keywright_order_lease (
+    id             BIGINT NOT NULL COMMENT 'always 1',
+    owner          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'unique to one run of one program; NULL: released',
+    holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'host and process, for people',
+    address        VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'where clients reach it',
+    epoch          BIGINT NOT NULL COMMENT 'counts takeovers; ids are reserved for the last one only',
+    renewal        BIGINT NOT NULL COMMENT 'counts takeovers, renewals and releases',
+    ttl_ms         BIGINT NOT NULL COMMENT 'others take over when this renewal has stood for so long by their own clocks',
+    PRIMARY KEY (id)
+) ENGINE = InnoDB COMMENT = 'Keywright: who issues ids of ordered tags';
+
+-- One row per program that may take over, or has the lease.
+CREATE TABLE IF NOT EXISTS keywright_order_node (
+    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one program',
+    holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and process, for people',
+    address        VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'where clients reach it',
+    seen_at        DATETIME(3) NOT NULL COMMENT 'UTC',
+    PRIMARY KEY (program)
+) ENGINE = InnoDB COMMENT = 'Keywright: programs that may issue ids of ordered tags';

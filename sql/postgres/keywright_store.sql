@@ -6,7 +6,7 @@
 -- program waits for them whatever synchronous_commit says.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order. Everything else may be changed while proxies run; they read it with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            TEXT NOT NULL, -- name of the key space
     hi             BIGINT NOT NULL DEFAULT 1, -- first id that is not reserved
@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     first_id       BIGINT, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
     key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the tag was made: a tag of another store, or one made anew, is another key space
     dropped_ms     BIGINT, -- when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not
+    issue_order    TEXT NOT NULL DEFAULT 'distinct', -- distinct, or monotonic: one program at a time issues its ids; chosen when the tag is made, never changed
     PRIMARY KEY (tag)
 );
 
@@ -210,4 +211,25 @@ CREATE TABLE IF NOT EXISTS keywright_user_version (
     id      BIGINT NOT NULL, -- always 1
     version TEXT NOT NULL,
     PRIMARY KEY (id)
+);
+
+-- One row: which program issues ids of tags whose order is monotonic, until it fails to renew that in time. Change nothing here by hand.
+CREATE TABLE IF NOT EXISTS keywright_order_lease (
+    id      BIGINT NOT NULL, -- always 1
+    owner   TEXT, -- unique to one run of one program; NULL: released
+    holder  TEXT, -- host and process, for people
+    address TEXT, -- where clients reach it
+    epoch   BIGINT NOT NULL, -- counts takeovers; ids are reserved for the last one only
+    renewal BIGINT NOT NULL, -- counts takeovers, renewals and releases
+    ttl_ms  BIGINT NOT NULL, -- others take over when this renewal has stood for so long by their own clocks
+    PRIMARY KEY (id)
+);
+
+-- One row per program that may take over, or has the lease.
+CREATE TABLE IF NOT EXISTS keywright_order_node (
+    program TEXT NOT NULL, -- unique to one run of one program
+    holder  TEXT NOT NULL, -- host and process, for people
+    address TEXT NOT NULL, -- where clients reach it
+    seen_at BIGINT NOT NULL,
+    PRIMARY KEY (program)
 );

@@ -13,6 +13,11 @@ pub trait Clock: Send + Sync + fmt::Debug {
 
     /// Both clocks, read together.
     fn readings(&self) -> Readings;
+
+    /// `CLOCK_BOOTTIME`, milliseconds; nothing where there is no such clock. On the path of every id of an ordered tag.
+    fn boot_ms(&self) -> Option<u64> {
+        Some(self.readings().boot_ms)
+    }
 }
 
 /// The machine's own.
@@ -29,14 +34,16 @@ impl Clock for SystemClock {
     }
 
     fn readings(&self) -> Readings {
-        // Linux has this clock since 2.6.39; without it every step forward looks followed, and ids stay unique.
-        let boot_ms = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |time| {
-            let ms = i128::from(time.tv_sec()) * 1_000 + i128::from(time.tv_nsec()) / 1_000_000;
-            u64::try_from(ms).unwrap_or(0)
-        });
         Readings {
             wall_ms: self.wall_ms(),
-            boot_ms,
+            // Linux has this clock since 2.6.39; without it every step forward looks followed, and ids stay unique.
+            boot_ms: self.boot_ms().unwrap_or(0),
         }
+    }
+
+    fn boot_ms(&self) -> Option<u64> {
+        let time = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
+        let ms = i128::from(time.tv_sec()) * 1_000 + i128::from(time.tv_nsec()) / 1_000_000;
+        u64::try_from(ms).ok()
     }
 }

@@ -82,7 +82,7 @@ impl Dialect {
         match self {
             Self::Keywright => {
                 "hi AS number, id_max, step, step_min, step_max, cover_s, refill_percent, \
-                 server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id, dropped_ms"
+                 server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id, dropped_ms, issue_order"
             }
             Self::Leaf | Self::IdGenerator => {
                 "max_id AS number, step, 0 AS generation, '' AS key_space_id"
@@ -104,14 +104,18 @@ impl Dialect {
         )
     }
 
-    /// Reads the names, numbers and steps of all tags that were not dropped.
+    /// Reads the names, numbers, steps and orders of all tags that were not dropped.
     pub(crate) fn select_all(self, table: &TableName) -> String {
-        let (number, those) = match self {
-            Self::Keywright => ("hi", " WHERE dropped_ms IS NULL"),
-            Self::Leaf | Self::IdGenerator | Self::Tinyid => ("max_id", ""),
+        let (number, order, those) = match self {
+            Self::Keywright => ("hi", "issue_order", " WHERE dropped_ms IS NULL"),
+            Self::Leaf | Self::IdGenerator | Self::Tinyid => {
+                ("max_id", "'distinct' AS issue_order", "")
+            }
         };
         let tag = self.tag_column();
-        format!("SELECT {tag} AS tag, {number} AS number, step FROM {table}{those} ORDER BY {tag}")
+        format!(
+            "SELECT {tag} AS tag, {number} AS number, step, {order} FROM {table}{those} ORDER BY {tag}"
+        )
     }
 
     /// Moves the number, if it is still what was read: (new number, tag, old number), in Keywright's own table preceded by

@@ -22,7 +22,7 @@ use crate::reserve::StepTrack;
 use crate::residue::Residue;
 use crate::settings::{FeedSettings, Limits, SnowflakeSettings};
 use crate::store::Store;
-use crate::store::tag_request::{Denied, Granted, ReservationRequest};
+use crate::store::tag_request::{Granted, ReservationRequest};
 use server::{Demand, Refused, Server};
 
 /// Who wants something is told of again within seconds; who was not for so long wants nothing any more.
@@ -320,6 +320,7 @@ async fn reserve_of(
         returned: false,
         generation: None,
         key_space: known.key_space.clone(),
+        right: None,
     };
     let answer = store.run(request).await;
     match answer.map_err(|error| store.failure(&error))? {
@@ -327,10 +328,10 @@ async fn reserve_of(
             known.key_space = Some(Arc::clone(&granted.key_space));
             Ok(Ok(granted))
         }
-        Err(Denied::Exhausted(exhausted)) => Ok(Err(exhausted)),
-        Err(
-            Denied::Superseded(failure) | Denied::AnotherKeySpace(failure) | Denied::Other(failure),
-        ) => Err(failure),
+        Err(denied) => match denied.failure() {
+            Ok(failure) => Err(failure),
+            Err(exhausted) => Ok(Err(exhausted)),
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 mod assignments;
 mod followed_users;
 mod manage;
+mod order;
 mod users;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use crate::failure::Failure;
 use crate::feed::{self, FeedStats, Feeder};
 use crate::lease::space::Space;
 use crate::residue::Residue;
+use crate::seat::Seat;
 use crate::settings::{FeedSettings, StoreSettings};
 use crate::sources::segment::{self, SegmentSupply};
 use crate::sources::source::{Source, Supply};
@@ -38,6 +40,7 @@ pub(crate) use assignments::not_assigned;
 pub use followed_users::FollowedUsers;
 use followed_users::Following;
 pub use manage::{Finding, Severity};
+pub use order::OrderNode;
 
 /// What becomes of a transaction whose thread has ended.
 fn broken_off<T>(error: JoinError) -> Result<T, Failure> {
@@ -65,6 +68,8 @@ struct Inner {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
     uuids: Arc<UuidMaker>,
+    /// Whether this program issues keys of ordered tags.
+    seat: Arc<Seat>,
     sources: Mutex<Sources>,
     runtime: Handle,
     /// Dropped with the last clone: the store's thread ends.
@@ -124,6 +129,7 @@ impl Keys {
         Ok(Self(Arc::new(Inner {
             store: Arc::new(Store::new(&settings)),
             uuids: Arc::new(UuidMaker::new(Arc::clone(&clock))),
+            seat: Arc::new(Seat::new(Arc::clone(&clock))),
             clock,
             settings,
             sources: Mutex::new(Sources::default()),
@@ -170,7 +176,9 @@ impl Keys {
             Residue::ALL => format!("segment:{tag}"),
             residue => format!("stride:{tag} {}/{}", residue.remainder(), residue.modulus()),
         };
-        let supply = Arc::new(SegmentSupply::new(name, tag.clone(), residue, &limits));
+        let seat = Arc::clone(&self.0.seat);
+        let supply = SegmentSupply::new(name, (tag.clone(), residue), &limits, seat);
+        let supply = Arc::new(supply);
         sources.segments.insert(key, Arc::clone(&supply));
         let task = segment::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
         sources.tasks.push(self.spawn(task));
@@ -343,6 +351,7 @@ impl Keys {
     /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
     /// first by whoever starts next. Takes no longer than four transactions in the store may.
     pub async fn hand_back(&self) {
+        self.leave_order().await;
         self.hand_back_rests().await;
         self.0.store.close().await;
     }
@@ -351,6 +360,7 @@ impl Keys {
         let (segments, tasks) = {
             let mut sources = self.sources();
             sources.closed = true;
+            self.0.seat.close();
             for supply in sources.segments.values() {
                 supply.demand.close();
             }

@@ -23,6 +23,7 @@
 pub mod assignment;
 pub mod backoff;
 pub mod lease;
+pub mod order;
 pub mod reserve;
 pub mod residue;
 
@@ -35,11 +36,13 @@ mod failure;
 mod feed;
 mod host;
 mod keys;
+mod seat;
 mod settings;
 mod sources;
 mod spec;
 mod store;
 pub mod switch;
+mod tag_order;
 pub mod users;
 pub mod worker_ids;
 
@@ -51,12 +54,14 @@ pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
-pub use keys::{Finding, FollowedUsers, Keys, Severity};
+pub use keys::{Finding, FollowedUsers, Keys, OrderNode, Severity};
+pub use seat::OrderSettings;
 pub use settings::{
     FeedSettings, PasswordFrom, RawFeed, RawSnowflakeSettings, RawStoreSettings, SettingsError,
     SettingsProblem, StoreSettings,
 };
 pub use sources::demand::WAIT_BOUNDS_US;
+pub use sources::ordered::Ordered;
 pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
@@ -68,3 +73,4 @@ pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
 pub use store::tag_change::TagChange;
 pub use store::worker_id_admin::WorkerIdsRecorded;
+pub use tag_order::TagOrder;

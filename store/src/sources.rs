@@ -1,5 +1,6 @@
 //! What keys come from: ranges of tags, states of leased worker ids, and UUIDs; how those who take and the task that refills meet.
 pub(crate) mod demand;
+pub(crate) mod ordered;
 pub(crate) mod segment;
 pub(crate) mod source;
 pub(crate) mod stats;

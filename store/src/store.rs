@@ -7,6 +7,7 @@ pub(crate) mod fed_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
+pub(crate) mod order_rows;
 pub(crate) mod restored;
 pub(crate) mod returned;
 pub(crate) mod schema;

@@ -34,6 +34,7 @@ pub use machine::apt::{DebianArchive, unpack_packages, unpack_source};
 pub use machine::cargo::{cargo, workspace_root};
 pub use machine::ports::free_port;
 pub use machine::running::Program;
+pub use machine::scratch::{SERVER_DATA_VARIABLE, server_data_in_memory};
 pub use machine::text::assert_has;
 pub use machine::wait::{WAIT_MAX, wait_until};
 pub use mysql::client::MariaError;

@@ -251,6 +251,35 @@ SELECT ROW_COUNT();
 DELETE FROM t WHERE a = 7;
 SELECT ROW_COUNT(), LAST_INSERT_ID() = MAX(id) FROM t;
 
+=== ROW_COUNT among the values of an insert that needs the state of the session
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT);
+CREATE TABLE other (a INT);
+CREATE PROCEDURE one () UPDATE other SET a = a + 1 LIMIT 1;
+CREATE PROCEDURE none () UPDATE other SET a = a + 1 LIMIT 0;
+CREATE PROCEDURE shown () SELECT COUNT(*) FROM other;
+--- run
+INSERT INTO other VALUES (1), (2), (3);
+SET sql_mode = @@sql_mode;
+INSERT INTO t (a, b) VALUES (ROW_COUNT(), 1);
+CALL one();
+INSERT INTO t (a, b) VALUES (ROW_COUNT(), 2);
+CALL one();
+INSERT INTO t (a, b) VALUES (ROW_COUNT() + 10, 3);
+CALL one();
+INSERT INTO t (a, b) VALUES (row_count (), 4);
+CALL none();
+INSERT INTO t SET a = ROW_COUNT(), b = 5;
+CALL shown();
+INSERT INTO t (a, b) SELECT ROW_COUNT(), 6;
+CALL missing();
+INSERT INTO t (a, b) VALUES (ROW_COUNT(), 7);
+CALL one();
+REPLACE INTO t (a, b) VALUES (ROW_COUNT(), 8);
+SELECT ROW_COUNT();
+CALL one();
+INSERT INTO t (id, a, b) VALUES (7, ROW_COUNT(), 9);
+SELECT a, b FROM t ORDER BY b;
+
 === warnings of the statement that asks for the last id
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b DECIMAL(3, 1));
 --- run

@@ -241,6 +241,9 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::PasswordMissing
         | Cause::PasswordWrong
         | Cause::KeysLeft
+        | Cause::TagOrdered
+        | Cause::NobodyActive
+        | Cause::SlotsCross
         | Cause::PathUnknown
         | Cause::MethodRefused
         | Cause::RequestTimeout

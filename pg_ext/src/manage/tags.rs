@@ -52,7 +52,11 @@ impl Kind {
 }
 
 /// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's.
-fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
+pub(super) fn change_row(
+    tag: &Tag,
+    statement: &str,
+    arguments: &[DatumWithOid],
+) -> Result<(), Failure> {
     match run(statement, arguments)? {
         1 => Ok(()),
         _ => Err(damage::changed_meanwhile(&format!("tag \"{tag}\""))),
@@ -191,7 +195,7 @@ fn had_another_source(tag: &Tag, source: Source) -> Failure {
 }
 
 /// Fails for a tag whose numbers are the store's.
-fn require_native(tag: &Tag, source: Source, hint: &str) -> Result<(), Failure> {
+pub(super) fn require_native(tag: &Tag, source: Source, hint: &str) -> Result<(), Failure> {
     match source {
         Source::Native => Ok(()),
         Source::Fed => Err(Failure::new(
@@ -326,84 +330,6 @@ fn keywright_create_tag(
         create(&tag, &definition, kind, forget_issued.unwrap_or(false))
     };
     make().or_raise();
-}
-
-#[pg_extern(sql = false)]
-fn keywright_alter_tag(
-    tag: Option<&[u8]>,
-    step: Option<i64>,
-    step_min: Option<i64>,
-    step_max: Option<i64>,
-    max: Option<i64>,
-    refill_threshold_percent: Option<i32>,
-) {
-    let alter = || {
-        guard::may_manage("alter_tag")?;
-        let tag = arguments::tag_of(tag)?;
-        let extension = cached::extension()?;
-        let old = tag_rows::existing(&tag, &extension)?;
-        let row = tag_rows::find(&tag, &extension)?.ok_or_else(|| suggest::unknown_tag(&tag))?;
-        if max.is_some() {
-            let hint = "Its end is the store's: change id_max of its row there.";
-            require_native(&tag, row.source, hint)?;
-        }
-        if refill_threshold_percent.is_some() {
-            let hint = "Its next range is asked for as soon as one is begun.";
-            require_native(&tag, row.source, hint)?;
-        }
-        let threshold = threshold(refill_threshold_percent, row.refill_threshold_percent)?;
-        let max_now = (row.end_max - 1).cast_signed();
-        let definition = Definition::new(
-            None,
-            step.unwrap_or_else(|| number(row.step)),
-            (
-                Some(step_min.unwrap_or_else(|| number(row.step_min))),
-                Some(step_max.unwrap_or_else(|| number(row.step_max))),
-            ),
-            Some(max.unwrap_or(max_now)),
-            old.hidden.as_ref().map(|hidden| hidden.bits),
-        )?;
-        let reserved = sequence::last(row.sequence).unwrap_or(0);
-        if definition.max < reserved {
-            return Err(Failure::new(
-                Cause::ArgumentOutOfRange,
-                format!("tag \"{tag}\" cannot end at {}", definition.max),
-            )
-            .detail(format!("Ids up to {reserved} are reserved already."))
-            .hint(format!("Choose a max from {reserved} on.")));
-        }
-        change_row(
-            &tag,
-            "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5, refill_threshold_percent = $6 \
-             WHERE id OPERATOR(pg_catalog.=) $1",
-            &[
-                old.id.into(),
-                number(definition.step).into(),
-                number(definition.step_min).into(),
-                number(definition.step_max).into(),
-                definition.max.into(),
-                threshold.into(),
-            ],
-        )?;
-        changes::announce(extension.tag_table);
-        cache::forget();
-        Ok(())
-    };
-    alter().or_raise();
-}
-
-/// When a tag refills from now on, percent of a reservation: as was asked for, 0 for what the setting says, or as before.
-fn threshold(wanted: Option<i32>, before: Option<u32>) -> Result<Option<i32>, Failure> {
-    match wanted {
-        None => Ok(before.and_then(|percent| i32::try_from(percent).ok())),
-        Some(0) => Ok(None),
-        Some(percent) if (1..100).contains(&percent) => Ok(Some(percent)),
-        Some(percent) => Err(Failure::new(
-            Cause::ArgumentOutOfRange,
-            format!("refill_threshold_percent {percent} is not within 1 to 99"),
-        )
-        .hint("With 0 the tag refills as keywright.refill_threshold_percent says.")),
-    }
 }
 
 #[pg_extern(sql = false)]

@@ -6,7 +6,7 @@ use keywright_core::{Cause, Step, Tag};
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Highest, Unknown};
 use keywright_store::users::{UserChange, UserName};
-use keywright_store::{Above, Failure, Keys, TagListing, TagOptions, WorkerIdsRecorded};
+use keywright_store::{Above, Failure, Keys, TagListing, TagOptions, TagOrder, WorkerIdsRecorded};
 
 use super::user::{self, Password};
 use super::{File, runtime};
@@ -51,6 +51,27 @@ pub(crate) struct Init {
     admin: Option<String>,
     #[command(flatten)]
     password: Password,
+    /// Make this tag, which keys of a listener name, with the order monotonic, if it is not there yet. The order of a tag never changes.
+    #[arg(long, value_name = "TAG", value_parser = tag_of)]
+    monotonic: Vec<Tag>,
+}
+
+fn tag_of(text: &str) -> Result<Tag> {
+    Ok(Tag::parse(text)?)
+}
+
+/// That each of these tags is named, and by nobody who cannot keep an order.
+fn check_monotonic(config: &Config, monotonic: &[Tag]) -> Result<()> {
+    let (named, unordered) = (config.tags(), config.unordered_tags());
+    for tag in monotonic {
+        if !named.contains(tag) {
+            bail!("tag \"{tag}\" is named by no key of a [[listener]]");
+        }
+        if unordered.contains(tag) {
+            bail!("tag \"{tag}\" cannot be ordered: a rule or a [[feed]] is for it");
+        }
+    }
+    Ok(())
 }
 
 fn failed(failure: Failure) -> anyhow::Error {
@@ -64,6 +85,7 @@ impl Init {
             bail!("--password-file is that of --admin NAME");
         }
         let (config, keys) = self.file.open()?;
+        check_monotonic(&config, &self.monotonic)?;
         // Before anything is made: whoever types a password need not do so in vain.
         let admin = self.admin.as_ref();
         let admin = admin.map(|name| user::administrator(name, &self.password));
@@ -100,12 +122,12 @@ impl Init {
             WorkerIdsRecorded::AsBefore => {}
             WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
-        make_tags(config, keys).await
+        make_tags(config, keys, &self.monotonic).await
     }
 }
 
 /// The tags that the configuration names.
-async fn make_tags(config: &Config, keys: &Keys) -> Result<()> {
+async fn make_tags(config: &Config, keys: &Keys, monotonic: &[Tag]) -> Result<()> {
     let tags = config.tags();
     let missing = keys.missing(&tags).await.map_err(failed)?;
     let (highest, unknown) = schema::read_highest_ids(config).await;
@@ -114,7 +136,13 @@ async fn make_tags(config: &Config, keys: &Keys) -> Result<()> {
         let there = there.filter(|highest| highest.id > 0);
         let is_made = missing.contains(tag) && {
             let highest = there.map_or(0, |highest| highest.id);
-            let options = options(largest_of(&config.rules, tag), highest)?;
+            let options = TagOptions {
+                order: match monotonic.contains(tag) {
+                    true => TagOrder::Monotonic,
+                    false => TagOrder::Distinct,
+                },
+                ..options(largest_of(&config.rules, tag), highest)?
+            };
             match keys.create_tag(tag, &options).await {
                 Ok(()) => true,
                 // By somebody else, meanwhile.
@@ -137,7 +165,11 @@ async fn make_tags(config: &Config, keys: &Keys) -> Result<()> {
             println!("note: whether tables have higher ids is not known of {what}");
         }
     }
-    Ok(())
+    let ordered = keys.ordered(monotonic).await.map_err(failed)?;
+    match monotonic.iter().find(|tag| !ordered.contains(tag)) {
+        None => Ok(()),
+        Some(tag) => bail!("tag \"{tag}\" is there, and distinct: its order cannot change"),
+    }
 }
 
 async fn make_administrator(keys: &Keys, name: UserName, add: UserChange) -> Result<()> {

@@ -42,6 +42,17 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
     }
 }
 
+/// No table, and no server that is fed, can have ids of an ordered tag. Where the store does not answer now, it refuses them later.
+async fn are_not_ordered(keys: &Keys, config: &Config) -> Result<()> {
+    let ordered = keys.ordered(&config.unordered_tags()).await;
+    match ordered.unwrap_or_default().first() {
+        None => Ok(()),
+        Some(tag) => bail!(
+            "tag \"{tag}\" is ordered, so no rule and no [[feed]] can be for it: only a [[listener]] of the Redis protocol with cluster_address gives its ids"
+        ),
+    }
+}
+
 /// The tag of the store that was probably meant.
 async fn meant(keys: &Keys, missing: &[Tag]) -> String {
     let listings = keys.tags().await.unwrap_or_default();
@@ -122,6 +133,10 @@ impl<'a> Running<'a> {
     ) -> Result<Running<'a>> {
         let known = takes_over.then_some([].as_slice());
         are_there(&keys, &config.tags(), known).await?;
+        are_not_ordered(&keys, &config).await?;
+        if let Some(order) = config.order() {
+            keys.stand_for_order(order.clone());
+        }
         ask_fed_servers(&config, &keys).await;
         let config = Arc::new(config);
         let counters = Arc::new(Counters::default());
@@ -313,6 +328,7 @@ impl<'a> Running<'a> {
 
     async fn take(&mut self, config: Arc<Config>) -> Result<()> {
         are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
+        are_not_ordered(&self.keys, &config).await?;
         let standing = standing(&config, &self.keys).await;
         if config.follows_the_switch() && standing.is_none() {
             bail!("the store does not say where keys come from now");

@@ -70,7 +70,10 @@ async fn have_keys(keys: &Keys, wait_ms_max: u64) -> Result<()> {
     let end = Instant::now() + Duration::from_millis(wait_ms_max);
     loop {
         let stats = keys.stats();
-        let mut without = stats.iter().filter(|of| of.remaining.is_none()).peekable();
+        let mut without = stats
+            .iter()
+            .filter(|of| of.remaining.is_none() && !of.is_standby)
+            .peekable();
         let Some(first) = without.peek().map(|of| &of.name) else {
             return Ok(());
         };
@@ -199,6 +202,8 @@ impl Running<'_> {
             End::Over => (true, Ok(())),
             End::Stop(outcome) => {
                 tell_systemd(NotifyState::Stopping);
+                // While clients can still be told who gives keys of ordered tags from now on.
+                self.keys().leave_order().await;
                 (false, outcome)
             }
             End::TakenOver(successor) => {
@@ -256,6 +261,7 @@ impl Running<'_> {
         stop: &mut Stop,
     ) -> bool {
         self.give_way_in_switches();
+        self.keys().leave_order().await;
         tell_systemd(NotifyState::MainPid(successor.pid()));
         // To its end: whoever was accepted is counted then.
         serving.accepting.send_replace(false);

@@ -92,6 +92,13 @@ pub(crate) struct RawListener {
     pub(super) output_bytes_max: Option<usize>,
     /// With `redis` and `http`: a client that reads nothing of its replies for so long is disconnected, milliseconds. Default: 60000.
     pub(super) unread_ms_max: Option<u64>,
+    /// With `redis`: give keys of [ordered tags](../ordered-tags.md), together with the other programs of the store whose listeners say so: one of them
+    /// does at a time, and the others send clients to it, at the `host:port` that it says here. For one listener of a program. A change needs a
+    /// restart.
+    pub(super) cluster_address: Option<String>,
+    /// With `cluster_address`: how long the program that gives keys of ordered tags may be silent before another takes its place, milliseconds;
+    /// 200 to 60000. The longest of all programs counts. Default: 2000.
+    pub(super) order_ttl_ms: Option<u64>,
     /// With `http`: longest head of a request (its line and headers), bytes; at least 8192. A longer one gets 431. Default: 16384.
     pub(super) head_bytes_max: Option<usize>,
     /// With `http`: longest body of a request, bytes. A longer one gets 413. Default: 8192.

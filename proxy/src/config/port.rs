@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use keywright_core::Tag;
-use keywright_store::{KeySpec, PasswordFrom};
+use keywright_store::{KeySpec, OrderSettings, PasswordFrom};
 use rustls::ServerConfig;
 
 use crate::config::bounds::at_least_one;
@@ -37,6 +37,8 @@ pub struct Port {
     pub limits: PortLimits,
     /// How it is asked.
     pub protocol: PortProtocol,
+    /// How the program stands for the lease of those who give keys of ordered tags; `None`: this port gives none.
+    pub order: Option<OrderSettings>,
 }
 
 /// How clients ask, and what is bounded of that.
@@ -70,6 +72,7 @@ impl fmt::Debug for Port {
             .field("has_users", &self.has_users)
             .field("limits", &self.limits)
             .field("protocol", &self.protocol)
+            .field("order", &self.order)
             .finish()
     }
 }
@@ -79,7 +82,7 @@ impl Port {
     #[must_use]
     pub fn can_become(&self, other: &Port) -> bool {
         let fixed = |of: &Port| (of.limits, of.protocol, of.tls.is_some(), of.has_users);
-        self.bind == other.bind && fixed(self) == fixed(other)
+        self.bind == other.bind && self.order == other.order && fixed(self) == fixed(other)
     }
 
     /// The tags that its names need.
@@ -124,6 +127,7 @@ pub(super) fn port(
     let has_users = raw.users.unwrap_or(false);
     who_may_connect(&raw, has_users, problems);
     let limits = limits(&raw, protocol, problems);
+    let order = redis::order(&raw, problems);
     let tls = towards_clients(&raw, problems)?;
     Some(Port {
         bind: raw.bind,
@@ -133,6 +137,7 @@ pub(super) fn port(
         has_users,
         limits,
         protocol,
+        order,
     })
 }
 

@@ -152,7 +152,10 @@ fn failed(error: &dyn std::error::Error) -> (StatusCode, HeaderValue, String) {
 /// Ready unless a source has nothing left and cannot get more.
 fn readiness(sources: &[SourceStats]) -> (StatusCode, String) {
     let mut body = String::new();
-    for source in sources.iter().filter(|source| source.remaining.is_none()) {
+    for source in sources
+        .iter()
+        .filter(|source| source.remaining.is_none() && !source.is_standby)
+    {
         if let Some(trouble) = &source.trouble {
             let _ = writeln!(body, "{}: {trouble}", source.name);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_store::Failure;
+use keywright_store::{Failure, Ordered, Source};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -16,7 +16,31 @@ use crate::port::keys::{Gives, NamedKeys, PortKeys};
 pub(super) struct KeyRequest {
     named: Arc<NamedKeys>,
     count: u64,
-    is_run: bool,
+    wants: Wants,
+}
+
+/// What is asked of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// Numbers at equal distances.
+    Run,
+    /// Keys.
+    List,
+    /// The last number that was given.
+    Last,
+}
+
+/// What a request gets.
+#[derive(Debug, Clone)]
+pub(super) enum Issued {
+    /// Keys.
+    Keys(KeyBatch),
+    /// The last number that was given; 0: none was.
+    Last(u64),
+    /// Keys of ordered tags are given by the program at this address.
+    Elsewhere(String),
+    /// They are by the one that has taken this one's place, and its address.
+    BySuccessor,
 }
 
 /// How many keys a client asks for: one at least, as a number.
@@ -50,18 +74,23 @@ pub(super) fn unknown(name: &[u8], keys: &PortKeys) -> Failure {
 }
 
 impl KeyRequest {
-    /// So many keys of a name. `is_run`: their numbers have equal distances.
-    pub(super) fn new(named: &Arc<NamedKeys>, count: u64, is_run: bool) -> Self {
+    /// So many keys of a name.
+    pub(super) fn new(named: &Arc<NamedKeys>, count: u64, wants: Wants) -> Self {
         Self {
             named: Arc::clone(named),
             count,
-            is_run,
+            wants,
         }
     }
 
     /// The name whose keys are asked for.
     pub(super) fn named(&self) -> &NamedKeys {
         &self.named
+    }
+
+    /// Whether they are keys of an ordered tag, or may be.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.named.is_ordered()
     }
 
     /// How many are asked for.
@@ -72,43 +101,118 @@ impl KeyRequest {
     /// The keys, if they are there.
     pub(super) fn try_take(&self) -> Option<KeyBatch> {
         match &self.named.gives {
-            Gives::Keys(source) => source.try_take(self.count, self.is_run).ok(),
+            Gives::Keys(source) => source.try_take(self.count, self.wants == Wants::Run).ok(),
             Gives::Unknown | Gives::Held | Gives::Left => None,
+        }
+    }
+
+    /// What it gets, if that is there, where keys of ordered tags are given, too. The request was read before.
+    pub(super) fn try_issue(&self) -> Option<Issued> {
+        let Gives::Keys(source) = &self.named.gives else {
+            return None;
+        };
+        if self.wants == Wants::Last {
+            return self.last(source.try_last_ordered());
+        }
+        match self.try_take() {
+            Some(keys) => Some(Issued::Keys(keys)),
+            None => found(source.try_ordered(self.count), Issued::Keys),
+        }
+    }
+
+    fn last(&self, of_ordered: Ordered<u64>) -> Option<Issued> {
+        match of_ordered {
+            Ordered::Distinct => Some(Issued::Last(self.named.figures.last().unwrap_or(0))),
+            of_ordered => found(of_ordered, Issued::Last),
+        }
+    }
+
+    /// The same, and waits as [`KeyRequest::take`] does.
+    pub(super) fn issue(
+        &self,
+        snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
+        port: usize,
+    ) -> impl Future<Output = Result<Issued, Failure>> + Send + use<> {
+        let request = self.clone();
+        async move {
+            let source = request.source(snapshot, port).await?;
+            if request.wants == Wants::Last {
+                let last = request.last(source.last_ordered().await?);
+                return last.ok_or_else(nobody);
+            }
+            match source.take_ordered(request.count).await? {
+                Ordered::Distinct => {
+                    let keys = source
+                        .take(request.count, request.wants == Wants::Run)
+                        .await;
+                    keys.map(Issued::Keys)
+                }
+                of_ordered => found(of_ordered, Issued::Keys).ok_or_else(nobody),
+            }
         }
     }
 
     /// Waits for them: for the store, and for the end of a switch.
     pub(super) fn take(
         &self,
-        mut snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
+        snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
         port: usize,
     ) -> impl Future<Output = Result<KeyBatch, Failure>> + Send + use<> {
         let request = self.clone();
         async move {
-            let began = Instant::now();
-            loop {
-                let Some(keys) = snapshot.borrow_and_update().port(port) else {
-                    return Err(Failure::new(Cause::Draining, "the key port is gone"));
-                };
-                let Some(named) = keys.name(request.named.name.as_bytes()) else {
-                    return Err(unknown(request.named.name.as_bytes(), &keys));
-                };
-                let (ms, failure) = match &named.gives {
-                    Gives::Keys(source) => {
-                        return source.take(request.count, request.is_run).await;
-                    }
-                    Gives::Unknown => (keys.wait_ms_max, not_known(named)),
-                    Gives::Held => (keys.held_ms_max, held(named)),
-                    Gives::Left => return Err(left(named)),
-                };
-                let end = began + Duration::from_millis(ms);
-                match timeout_at(end, snapshot.changed()).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) | Err(_) => return Err(failure),
-                }
+            let source = request.source(snapshot, port).await?;
+            source
+                .take(request.count, request.wants == Wants::Run)
+                .await
+        }
+    }
+
+    /// Waits until the name has a source.
+    async fn source(
+        &self,
+        mut snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
+        port: usize,
+    ) -> Result<Source, Failure> {
+        let began = Instant::now();
+        loop {
+            let Some(keys) = snapshot.borrow_and_update().port(port) else {
+                return Err(Failure::new(Cause::Draining, "the key port is gone"));
+            };
+            let Some(named) = keys.name(self.named.name.as_bytes()) else {
+                return Err(unknown(self.named.name.as_bytes(), &keys));
+            };
+            let (ms, failure) = match &named.gives {
+                Gives::Keys(source) => return Ok(source.clone()),
+                Gives::Unknown => (keys.wait_ms_max, not_known(named)),
+                Gives::Held => (keys.held_ms_max, held(named)),
+                Gives::Left => return Err(left(named)),
+            };
+            let end = began + Duration::from_millis(ms);
+            match timeout_at(end, snapshot.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Err(failure),
             }
         }
     }
+}
+
+/// What was found of an ordered tag; nothing yet, or that it is not ordered.
+fn found<T>(of_ordered: Ordered<T>, have: impl FnOnce(T) -> Issued) -> Option<Issued> {
+    match of_ordered {
+        Ordered::Have(what) => Some(have(what)),
+        Ordered::Elsewhere(address) => Some(Issued::Elsewhere(address)),
+        Ordered::BySuccessor => Some(Issued::BySuccessor),
+        Ordered::Wait | Ordered::Distinct => None,
+    }
+}
+
+/// Nobody gives keys of ordered tags.
+pub(super) fn nobody() -> Failure {
+    let failure = Failure::new(
+        Cause::NobodyActive,
+        "it is not known which program gives keys of ordered tags",
+    );
+    failure.hint("ask again; the log says what is in the way if that lasts")
 }
 
 fn not_known(named: &NamedKeys) -> Failure {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use keywright_core::Layout;
-use keywright_store::{Failure, KeyKind, KeySpec, Keys, Source};
+use keywright_store::{Failure, KeyKind, KeySpec, Keys, Ordered, Source};
 
 use crate::config::port::PortProtocol;
 use crate::config::{Config, Port};
@@ -33,6 +33,8 @@ pub(crate) struct PortKeys {
     pub(crate) users: Option<PortUsers>,
     /// Tags that are not the port's alone.
     pub(crate) tags_in_use: Arc<TagsInUse>,
+    /// Who gives keys of ordered tags; `None`: this port does not.
+    pub(crate) cluster: Option<Keys>,
     names: HashMap<Vec<u8>, Arc<NamedKeys>>,
 }
 
@@ -116,6 +118,7 @@ impl PortKeys {
                 names: names.collect::<Result<_, Failure>>()?,
                 users: users.filter(|_| port.has_users).cloned(),
                 tags_in_use: Arc::clone(tags_in_use),
+                cluster: port.order.as_ref().map(|_| keys.clone()),
                 port: port.clone(),
                 figures,
                 layout: config.store.layout(),
@@ -149,6 +152,14 @@ impl PortKeys {
 }
 
 impl NamedKeys {
+    /// Whether its keys are of an ordered tag, or may be.
+    pub(crate) fn is_ordered(&self) -> bool {
+        match &self.gives {
+            Gives::Keys(source) => source.try_last_ordered() != Ordered::Distinct,
+            Gives::Unknown | Gives::Held | Gives::Left => false,
+        }
+    }
+
     /// Whether its keys are numbers.
     pub(crate) fn is_number(&self) -> bool {
         match self.spec.kind() {

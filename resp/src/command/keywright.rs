@@ -23,7 +23,12 @@ pub enum KeywrightCommand<'a> {
     /// Figures of all names.
     Stats,
     /// The tag of a name is to be made.
-    Create(&'a [u8]),
+    Create {
+        /// The name.
+        name: &'a [u8],
+        /// In which order its keys are to be given, if that was said.
+        order: Option<&'a [u8]>,
+    },
     /// All later keys of a name are to lie above one.
     Advance {
         /// The name.
@@ -40,6 +45,8 @@ pub enum KeywrightCommand<'a> {
     },
     /// A tag is to be no more.
     Drop(&'a [u8]),
+    /// Another program is to be the one that gives keys of ordered tags.
+    Demote,
     /// Who may do what.
     User(UserCommand<'a>),
 }
@@ -71,7 +78,21 @@ impl<'a> KeywrightCommand<'a> {
             (b"DECODE", 3) => name.map(Self::Decode).ok_or_else(arity),
             (b"LIST", 2) => Ok(Self::List),
             (b"STATS", 2) => Ok(Self::Stats),
-            (b"CREATE", 3) => name.map(Self::Create).ok_or_else(arity),
+            (b"CREATE", 3) => Ok(Self::Create {
+                name: name.ok_or_else(arity)?,
+                order: None,
+            }),
+            (b"CREATE", 5) => {
+                let option = request.argument(3).unwrap_or_default();
+                if Word::of(option).bytes() != b"ORDER" {
+                    return Err(Refusal::Syntax("KEYWRIGHT CREATE"));
+                }
+                Ok(Self::Create {
+                    name: name.ok_or_else(arity)?,
+                    order: request.argument(4),
+                })
+            }
+            (b"DEMOTE", 2) => Ok(Self::Demote),
             (b"ADVANCE", 4) => Ok(Self::Advance {
                 name: name.ok_or_else(arity)?,
                 above: integer(request.argument(3).unwrap_or_default())
@@ -85,7 +106,7 @@ impl<'a> KeywrightCommand<'a> {
             (b"USER", _) => UserCommand::parse(request).map(Self::User),
             (
                 b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"CREATE" | b"ADVANCE" | b"ALTER"
-                | b"DROP",
+                | b"DROP" | b"DEMOTE",
                 _,
             ) => Err(arity()),
             _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),

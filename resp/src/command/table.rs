@@ -83,19 +83,29 @@ pub const ROWS: [Row; 21] = [
     ),
     row("ACL", -2, NONE, "WHOAMI: tells which user the client is."),
     row("CONFIG", -2, NONE, "GET: has no setting to tell."),
-    row("READONLY", 1, NONE, "Does nothing: this node serves all."),
-    row("READWRITE", 1, NONE, "Does nothing: this node serves all."),
+    row(
+        "READONLY",
+        1,
+        NONE,
+        "Does nothing: no key is read from a standby.",
+    ),
+    row(
+        "READWRITE",
+        1,
+        NONE,
+        "Does nothing: no key is read from a standby.",
+    ),
     row(
         "CLUSTER",
         -2,
         NONE,
-        "KEYSLOT: tells the slot of a name. The rest is refused: this node is in no cluster.",
+        "SLOTS, SHARDS, NODES, INFO, MYID, KEYSLOT: tells who gives keys of ordered tags, where the listener says cluster_address.",
     ),
     row(
         "KEYWRIGHT",
         -2,
         NONE,
-        "NEXT, DECODE, LIST, STATS, CREATE, ALTER, ADVANCE, DROP, USER: what Redis has no command for.",
+        "NEXT, DECODE, LIST, STATS, CREATE, ALTER, ADVANCE, DROP, DEMOTE, USER: what Redis has no command for.",
     ),
 ];
 

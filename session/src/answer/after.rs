@@ -1,7 +1,7 @@
 //! What the end of an answer that was passed on changes.
 
 use crate::answer::reply::Reply;
-use crate::prepared::statements::Passed;
+use crate::prepared::passed_statement::Passed;
 use crate::server::context::{Named, TextStatement};
 
 /// What an answer that was passed on changes.

@@ -2,7 +2,7 @@
 //!
 //! A statement that may insert fewer rows than it has, or that fails, can leave another LAST_INSERT_ID() on the server than
 //! native auto-increment would. The session corrects it before the next statement that could see it, and leaves ROW_COUNT() as it
-//! is where that statement asks for it.
+//! is, or makes it so again, where that statement asks for it.
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
@@ -253,6 +253,22 @@ impl Connection {
             _ => format!("SET last_insert_id={id}"),
         };
         self.ask_by_text(text.as_bytes(), Probe::SetLastInsertId)
+    }
+
+    /// Makes ROW_COUNT() what it is to the client, where a question of ours has changed it and the command at the front may ask for it;
+    /// that is read again afterwards. `None`: it is so, or was more than 1, which nothing but writing rows makes it.
+    pub(crate) fn restore_row_count(&mut self, counts: impl FnOnce() -> bool) -> Option<Step> {
+        if self.row_count == self.shown_row_count || !counts() {
+            return None;
+        }
+        let text: &[u8] = match self.shown_row_count {
+            None => b"SELECT 0 LIMIT 1",
+            // It leaves FOUND_ROWS().
+            Some(0) => b"SET @keywright=0",
+            Some(1) => b"SELECT 0 INTO @keywright FROM DUAL LIMIT 1",
+            Some(_) => return None,
+        };
+        Some(self.ask_by_text(text, Probe::RestoreRowCount))
     }
 
     /// Asks what it is.

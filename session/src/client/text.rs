@@ -11,6 +11,7 @@ use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
 use crate::answer::after::{After, Texts};
+use crate::answer::reply::names_row_count;
 use crate::client::attributes::{UNKNOWN_TYPE, attributes_of};
 use crate::client::decode::Undecoded;
 use crate::connection::Connection;
@@ -218,6 +219,9 @@ impl Connection {
     /// The same, where its kind is known.
     pub(crate) fn pass_kind(&mut self, kind: Kind, query: Query<'_>, after: After) -> Next {
         let effect = self.effect_of(kind, query.text);
+        if let Some(step) = self.restore_row_count(|| names_row_count(query.text)) {
+            return step.into();
+        }
         if self.pending_last_insert_id.is_some() && effect.sees {
             return self.update_last_insert_id(effect.counts).into();
         }

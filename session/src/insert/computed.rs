@@ -128,6 +128,7 @@ impl Connection {
             && number == Some(INTERRUPTED)
         {
             write_packet(error, 1, &mut self.down);
+            self.shown_row_count = None;
             self.forget_command();
             return Job::Answered;
         }

@@ -110,6 +110,7 @@ impl Connection {
             self.table_report.computed = Some(ComputedValues::Known(vec![None]));
             return Job::Idle;
         }
+        self.note_answered(end);
         self.down.extend_from_slice(answer);
         self.forget_command();
         Job::Answered

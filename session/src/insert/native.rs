@@ -24,9 +24,7 @@ const AT_FENCE: [u16; 2] = [167, 1467];
 /// The first of them, as a list of warnings shows it.
 const AT_FENCE_WARNING: &[u8] = b"167";
 
-/// What a client is told of whose rows some are in, so that it cannot go out again.
-const LEFT_OUT: &str = "keywright: the table went over to keys, and rows of this statement without one were left out; those with one are in";
-/// And of which nobody keeps the statement.
+/// What a client is told of whose statement nobody keeps.
 const LEFT_OUT_OF_PASSED: &str = "keywright: the server had no key for rows of this statement and left them out, as the table went over to keys or \
     its column is full; those with one are in";
 
@@ -35,12 +33,13 @@ const LEFT_OUT_OF_PASSED: &str = "keywright: the server had no key for rows of t
 pub(crate) enum NativeInsert {
     /// The server was sent it, and it is still at the front.
     Sent {
+        header: Header,
         /// What its answer changes.
         after: After,
         leaves_out: LeavesOut,
     },
     /// It was answered, and its warnings are asked for.
-    Warnings(Answered),
+    Warnings(Header, Answered),
     /// The same of one that was passed on, or cannot go out again.
     PassedWarnings(PassedOn),
 }
@@ -51,6 +50,8 @@ pub(crate) struct PassedOn {
     after: After,
     end: Option<End>,
     last: Vec<u8>,
+    /// What ROW_COUNT() is to the client.
+    row_count: Option<u64>,
     /// What is next.
     then: Job,
 }
@@ -76,10 +77,14 @@ impl Work for NativeInsert {
         answer: &[u8],
     ) -> Job {
         match *self {
-            Self::Sent { after, leaves_out } => {
-                connection.answer_native((after, leaves_out), end, answer)
+            Self::Sent {
+                header,
+                after,
+                leaves_out,
+            } => connection.answer_native((header, after, leaves_out), end, answer),
+            Self::Warnings(header, answered) => {
+                connection.answer_warnings(header, answered, answer)
             }
-            Self::Warnings(answered) => connection.answer_warnings(answered, answer),
             Self::PassedWarnings(passed) => connection.answer_left_out(passed, answer),
         }
     }
@@ -108,7 +113,12 @@ impl Connection {
         self.up.extend_from_slice(whole);
         self.answer.expect(shape);
         // It stays at the front until it has its answer.
-        Job::Work(Box::new(NativeInsert::Sent { after, leaves_out })).with(Step::Blocked)
+        let sent = NativeInsert::Sent {
+            header,
+            after,
+            leaves_out,
+        };
+        Job::Work(Box::new(sent)).with(Step::Blocked)
     }
 
     /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its
@@ -132,6 +142,7 @@ impl Connection {
             after,
             end,
             last: last.to_vec(),
+            row_count: self.shown_row_count,
             then,
         };
         self.send_own(b"SHOW WARNINGS");
@@ -144,8 +155,10 @@ impl Connection {
             after,
             end,
             last,
+            row_count,
             then,
         } = passed;
+        self.shown_row_count = row_count;
         self.finish(after, end);
         // Whether rows were left out nobody knows, where it is no list.
         if has_warning(warnings, AT_FENCE_WARNING) == Some(false) {
@@ -170,7 +183,7 @@ impl Connection {
     /// The server's answer to it.
     fn answer_native(
         &mut self,
-        (after, leaves_out): (After, LeavesOut),
+        (header, after, leaves_out): (Header, After, LeavesOut),
         end: Option<End>,
         answer: &[u8],
     ) -> Job {
@@ -181,7 +194,7 @@ impl Connection {
             affected_rows,
         };
         if error_of(answer).is_some_and(|error| AT_FENCE.contains(&error)) {
-            return self.wait_at_fence(answered(after, 0));
+            return AtFence::begin(self, header, answered(after, 0));
         }
         let is_maria = self.facts.server.flavour == Flavour::MariaDb;
         let warns = single_ok(answer).filter(|(_, _, done)| done.warnings > 0 && is_maria);
@@ -193,7 +206,7 @@ impl Connection {
         {
             let answered = answered(after, done.affected_rows);
             self.send_own(b"SHOW WARNINGS");
-            return Job::Work(Box::new(NativeInsert::Warnings(answered)));
+            return Job::Work(Box::new(NativeInsert::Warnings(header, answered)));
         }
         self.down.extend_from_slice(answer);
         self.finish(after, end);
@@ -201,55 +214,22 @@ impl Connection {
     }
 
     /// The list of its warnings.
-    fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) -> Job {
+    fn answer_warnings(&mut self, header: Header, answered: Answered, warnings: &[u8]) -> Job {
+        // The client has not asked for them.
+        self.shown_row_count = Some(answered.affected_rows);
         match has_warning(warnings, AT_FENCE_WARNING) {
             // Whether rows were left out is not known.
             None => {
                 self.finish(answered.after, answered.end);
                 self.fail_own(warnings)
             }
-            Some(true) => self.wait_at_fence(answered),
+            Some(true) => AtFence::begin(self, header, answered),
             Some(false) => {
                 self.down.extend_from_slice(&answered.answer);
                 self.finish(answered.after, answered.end);
                 Job::Answered
             }
         }
-    }
-
-    fn wait_at_fence(&mut self, answered: Answered) -> Job {
-        self.note_at_fence();
-        self.at_fence = Some(Box::new(AtFence {
-            version: self.rules.version(),
-            answered,
-            is_final: false,
-        }));
-        Job::Idle
-    }
-
-    /// What becomes of the command at the front if the server has refused it at the fence; `None`: it was not, or may go out again.
-    pub(crate) fn answer_at_fence(&mut self, header: Header) -> Option<Step> {
-        let at_fence = self.at_fence.take()?;
-        let is_newer = at_fence.version != self.rules.version();
-        if is_newer && at_fence.answered.affected_rows == 0 {
-            return None;
-        }
-        if !is_newer && !at_fence.is_final {
-            self.at_fence = Some(at_fence);
-            return Some(Step::Wait);
-        }
-        let Answered {
-            after, end, answer, ..
-        } = at_fence.answered;
-        self.finish(after, end);
-        if is_newer {
-            // A second try could read the rows of the first.
-            return Some(self.refuse(header, Cause::StoreUnavailable, LEFT_OUT));
-        }
-        self.forget_command();
-        self.down.extend_from_slice(&answer);
-        self.leave();
-        Some(Step::Consumed(header.total()))
     }
 }
 

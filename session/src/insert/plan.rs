@@ -6,7 +6,7 @@ use keywright_rewrite::{
 };
 
 use crate::connection::Connection;
-use crate::prepared::statements::Keyless;
+use crate::prepared::passed_statement::Keyless;
 use crate::rules::{KeyColumnState, OnExplicit, Rule};
 use crate::server::question::{KeyThere, Question};
 

@@ -96,6 +96,10 @@ impl Connection {
 
     /// What becomes of an INSERT for which the client sent a text: the INSERT itself, or an EXECUTE of it.
     pub(crate) fn decide(&mut self, query: Query<'_>, insert: &[u8]) -> Decided {
+        // What is asked below changes it again, and then the statement comes here once more.
+        if let Some(step) = self.restore_row_count(|| names_row_count(insert)) {
+            return step.into();
+        }
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),

@@ -56,7 +56,7 @@ impl Job {
             },
             Outcome::Going | Outcome::LocalFile => Step::Forward(walked.bytes),
             Outcome::Ended(end) => {
-                connection.note_status(end);
+                connection.note_answered(end);
                 if let Self::Passing {
                     after,
                     watches_fence,
@@ -114,7 +114,10 @@ impl Job {
                 Step::Consumed(walked.bytes)
             }
             Outcome::Ended(end) => {
-                connection.note_status(end);
+                match connection.probe {
+                    Some(_) => connection.note_status(end),
+                    None => connection.note_answered(end),
+                }
                 let mut before = std::mem::take(&mut connection.gathered);
                 // Mostly it comes whole.
                 let answer = match before.is_empty() {

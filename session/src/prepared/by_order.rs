@@ -9,7 +9,7 @@ use keywright_wire::bytes::Header;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::judge::{Reason, decide_unread};
-use crate::prepared::statements::{ByOrder, OrderedText, Passed};
+use crate::prepared::passed_statement::{ByOrder, OrderedText, Passed};
 use crate::step::{StatementOutcome, Step};
 
 /// What another order of columns makes of it.

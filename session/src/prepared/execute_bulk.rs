@@ -69,6 +69,10 @@ impl Connection {
         if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
             return Ok(step.into());
         }
+        let counts = self.statements.ours.get(&id).is_some_and(|of| of.counts);
+        if let Some(step) = self.restore_row_count(|| counts) {
+            return Ok(step.into());
+        }
         if rule.is_some_and(|rule| !self.rewrites(rule)) {
             return Ok(self.bulk_as_is(header, id, rest));
         }

@@ -18,8 +18,9 @@ use crate::connection::Connection;
 use crate::insert::next_value::KeysFrom;
 use crate::job::{Job, Next};
 use crate::prepared::param_keys::KeyValues;
+use crate::prepared::passed_statement::Changes;
 use crate::prepared::prepare::Preparing;
-use crate::prepared::statements::{Changes, NextValueStatement};
+use crate::prepared::statements::NextValueStatement;
 use crate::step::Step;
 
 impl Connection {

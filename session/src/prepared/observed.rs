@@ -15,7 +15,8 @@ use crate::budget::Held;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::judge::{Facts, Verdict, decide, decide_unread};
-use crate::prepared::statements::{Made, Observed, ObservedInsert, Statement};
+use crate::prepared::passed_statement::{Observed, ObservedInsert};
+use crate::prepared::statements::{Made, Statement};
 use crate::step::Step;
 
 /// What is to be done with an execution.

@@ -15,7 +15,7 @@ use crate::insert::leaves_out::Native;
 use crate::job::Next;
 use crate::judge::decide_unread;
 use crate::prepared::observed::Execution;
-use crate::prepared::statements::{ByMode, Changes, Keyless};
+use crate::prepared::passed_statement::{ByMode, Changes, Keyless};
 use crate::server::question::KeyThere;
 use crate::step::Step;
 
@@ -67,6 +67,9 @@ impl Connection {
             Ok(watched) => watched,
             Err(step) => return Ok(step.into()),
         };
+        if let Some(step) = self.restore_row_count(|| passed.effect.counts) {
+            return Ok(step.into());
+        }
         if passed.effect.sees && self.pending_last_insert_id.is_some() {
             return Ok(self.update_last_insert_id(passed.effect.counts).into());
         }

@@ -19,9 +19,10 @@ use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
+use crate::prepared::passed_statement::{Changes, Passed, SqlMode};
 use crate::prepared::select_statement::SelectStatement;
 use crate::prepared::statements::{
-    Changes, ComputedStatement, LAST_PREPARED, Made, NextValueStatement, Passed, SqlMode, Statement,
+    ComputedStatement, LAST_PREPARED, Made, NextValueStatement, Statement,
 };
 use crate::step::Step;
 

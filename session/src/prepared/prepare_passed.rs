@@ -8,12 +8,15 @@ use keywright_wire::packets::write_command;
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::After;
+use crate::answer::reply::{Effect, names_row_count};
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::leaves_out::Native;
 use crate::job::{Job, Next};
 use crate::judge::decide_unread;
-use crate::prepared::statements::{ByMode, ByOrder, Changes, Observed, ObservedInsert, Passed};
+use crate::prepared::passed_statement::{
+    ByMode, ByOrder, Changes, Observed, ObservedInsert, Passed,
+};
 use crate::server::context::is_harmless_set;
 use crate::step::{StatementOutcome, Step};
 
@@ -71,7 +74,10 @@ impl Connection {
     /// What is noted of a statement that is passed on.
     pub(crate) fn passed(&self, text: &[u8], change: Changes) -> Passed {
         Passed {
-            effect: self.effect(text),
+            effect: Effect {
+                counts: names_row_count(text),
+                ..self.effect(text)
+            },
             change,
             named: self.rules_named_in(text),
             ..Passed::default()

@@ -24,10 +24,10 @@ use crate::insert::select::Source;
 use crate::job::{Job, Next};
 use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::param_keys::KeyValues;
+use crate::prepared::passed_statement::{Changes, Observed, ObservedInsert};
 use crate::prepared::prepare::Preparing;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::select_statement::SelectStatement;
-use crate::prepared::statements::{Changes, Observed, ObservedInsert};
 use crate::step::{KeyFailure, Step};
 
 impl Connection {
@@ -151,6 +151,9 @@ impl Connection {
         let (has_long_data, sees, counts) =
             (!select.long_data.is_empty(), select.sees, select.counts);
         let zero_is_value = select.zero_is_value;
+        if let Some(step) = self.restore_row_count(|| counts) {
+            return step.into();
+        }
         let is_as_is = is_passed || self.context.insert_id_set || !self.rewrites(rule);
         if is_as_is && !has_long_data {
             return self.execute_as_is(header, id, &execution);
@@ -242,30 +245,6 @@ impl Connection {
         write_packet(&sent, 0, &mut self.up);
         self.answer.expect(execution.shape());
         Ok(keys)
-    }
-
-    /// Refuses an execution. What was sent as long data for it must not become part of the next one.
-    pub(crate) fn refuse_select_execution(
-        &mut self,
-        header: Header,
-        id: u32,
-        what: Unsupported,
-    ) -> Step {
-        self.forget_long_data_of_select(id);
-        let select = self.statements.selects.get(&id);
-        let rule = select.map(|select| select.rule);
-        self.refuse_unsupported(header, rule, what)
-    }
-
-    fn forget_long_data_of_select(&mut self, id: u32) {
-        let Some(select) = self.statements.selects.get_mut(&id) else {
-            return;
-        };
-        if select.long_data.is_empty() {
-            return;
-        }
-        select.long_data.clear();
-        self.ask_to_forget(id);
     }
 }
 

@@ -63,9 +63,6 @@ impl Connection {
     /// A statement on the tables of a rule begins; `None`: any of them. It is under way until its answer has come, and the end of its
     /// transaction. `Some`: it must wait for other rules first.
     pub(crate) fn enter(&mut self, header: Header, rule: Option<usize>) -> Option<Step> {
-        if let Some(step) = self.answer_at_fence(header) {
-            return Some(step);
-        }
         self.rules.admissions()?;
         let rules = Arc::clone(&self.rules);
         let admissions = rules.admissions()?;
@@ -89,9 +86,6 @@ impl Connection {
 
     /// Of statements that were prepared.
     pub(crate) fn enter_all(&mut self, header: Header, rules: &[usize]) -> Option<Step> {
-        if let Some(step) = self.answer_at_fence(header) {
-            return Some(step);
-        }
         let own = Arc::clone(&self.rules);
         let admissions = own.admissions()?;
         rules

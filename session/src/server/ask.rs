@@ -77,6 +77,8 @@ impl Connection {
             Probe::KeyOfQuery(after) => return self.answer_key_of_query(after, end, answer),
             Probe::Key(table, index) => return self.answer_key(table, index, answer),
             Probe::SetLastInsertId => return self.answer_last_insert_id(end, answer),
+            Probe::RestoreRowCount if end == Some(End::Error) => return self.fail_own(answer),
+            Probe::RestoreRowCount => self.row_count = self.shown_row_count,
             Probe::ReadLastInsertId => return self.learn_last_insert_id(answer),
             Probe::Variant(id, made) => return self.answer_variant(id, *made, end, answer),
             Probe::AsIs(id) => return self.answer_as_is(id, end, answer),
@@ -95,6 +97,7 @@ impl Connection {
             let message = "keywright cannot read the state of the session";
             write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
         }
+        self.shown_row_count = None;
         self.forget_command();
         self.context.known = false;
         Job::Answered

@@ -26,6 +26,8 @@ pub(crate) enum Probe {
     KeyOfQuery(After),
     /// LAST_INSERT_ID() is brought up to date.
     SetLastInsertId,
+    /// ROW_COUNT() is made what it is to the client.
+    RestoreRowCount,
     /// What LAST_INSERT_ID() is.
     ReadLastInsertId,
     /// Another text of a statement that the client has prepared.

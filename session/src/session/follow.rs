@@ -38,9 +38,8 @@ impl Session {
 
     /// After [`crate::Step::Wait`]: nothing has changed for too long. The command at the front is refused.
     pub fn on_waited(&mut self) {
-        match &mut self.connection.at_fence {
-            Some(at_fence) => at_fence.is_final = true,
-            None => self.connection.waited = Some(switching()),
+        if !self.at_hand_mut().on_waited() {
+            self.connection.waited = Some(switching());
         }
     }
 
@@ -64,7 +63,7 @@ impl Session {
         }
         let update = self.connection.follow(rules);
         if update == RulesUpdate::Taken {
-            self.at_hand_mut().forget();
+            self.at_hand_mut().go_by_other_rules();
         }
         update
     }

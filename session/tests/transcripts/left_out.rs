@@ -213,9 +213,41 @@ fn nobody_asks_where_no_row_may_be_left_out() {
     }
 }
 
+/// Of which one row has its key.
+const MIXED: &str = "INSERT IGNORE INTO t (id, a) VALUES (5, 1), (NULL, 2)";
+
+/// A change of the configuration may leave the table out while the statement waits.
+#[test]
+fn rules_without_its_table_leave_no_answer_for_another_statement() {
+    for is_in in [true, false] {
+        let mut program = Program::new(Mode::Observe);
+        let text = if is_in { MIXED } else { IGNORE };
+        program.r.query(text);
+        let answer = ok_with_warnings(is_in.into(), 1);
+        program.r.answer(&answer);
+        program.r.answer(&warning("167"));
+        assert_eq!(program.leave_out(), RulesUpdate::Taken);
+        if is_in {
+            assert_eq!(program.sent(), "", "its rows would go in twice");
+            let told = program.r.output();
+            assert_eq!(error_number(&told), Some(NO_KEY));
+            assert!(has(&told, "without one were left out"));
+        } else {
+            assert!(program.sent().ends_with(text));
+            program.r.answer(&answer);
+            assert_eq!(program.r.output(), answer);
+        }
+        // The next one is by itself, where the rule is there again.
+        assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
+        let sent = program.r.query(INSERT);
+        assert!(has(&sent, KEYED), "{text}: {:?}", program.r.output());
+        program.r.answer(&ok(1, 100));
+        assert_eq!(program.r.output(), ok(1, 100));
+    }
+}
+
 #[test]
 fn rows_that_are_in_do_not_go_out_again() {
-    const MIXED: &str = "INSERT IGNORE INTO t (id, a) VALUES (5, 1), (NULL, 2)";
     let mut program = Program::new(Mode::Observe);
     program.r.query(MIXED);
     program.r.answer(&ok_with_warnings(1, 1));

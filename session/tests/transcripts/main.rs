@@ -313,6 +313,46 @@ fn row_count_survives_what_puts_the_last_id_right() {
     );
 }
 
+/// As it was to the client before the session asked for its state.
+#[test]
+fn row_count_among_values_survives_a_question() {
+    const COUNTS: &str = "INSERT INTO t (a) VALUES (ROW_COUNT())";
+    for (before, made_so) in [
+        (ok(0, 0), Some("SET @keywright=0")),
+        (ok(1, 0), Some("SELECT 0 INTO @keywright")),
+        // Only writing rows would make it so.
+        (ok(2, 0), None),
+        (err(), None),
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
+        r.answer(&ok(1, 0));
+        r.query("SET sql_mode = ''");
+        r.answer(&before);
+        r.output();
+        let sent = r.probed(COUNTS, "1");
+        let sent = match made_so {
+            Some(text) => {
+                assert!(sent.contains(text), "{sent}");
+                String::from_utf8_lossy(&r.answer(&ok(1, 0))).into_owned()
+            }
+            None => sent,
+        };
+        assert!(sent.contains(",ROW_COUNT())"), "{sent}");
+        assert!(r.output().is_empty());
+    }
+}
+
+#[test]
+fn an_error_in_place_of_the_row_count_is_the_answer() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = r.probed("INSERT INTO t (a) VALUES (ROW_COUNT())", "1");
+    assert!(sent.contains("SET @keywright=0"), "{sent}");
+    assert!(r.answer(&err()).is_empty());
+    assert_eq!(r.output(), err());
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+}
+
 #[test]
 fn ignored_row_leaves_the_last_id() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);

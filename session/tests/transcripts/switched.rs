@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::KeyForm;
-use keywright_session::{Mode, RuleAdmission, Rules, RulesUpdate, Session, Step, Traffic};
+use keywright_session::{
+    Mode, Pattern, Rule, RuleAdmission, Rules, RulesUpdate, Session, Step, Traffic,
+};
 
 use super::rig::*;
 
@@ -46,6 +48,10 @@ impl Program {
     }
 
     fn rules(&self, version: u64, mode: Mode, is_held: bool) -> Arc<Rules> {
+        self.rules_of(self.r.rule_in(mode), version, is_held)
+    }
+
+    fn rules_of(&self, rule: Rule, version: u64, is_held: bool) -> Arc<Rules> {
         let admission = RuleAdmission {
             name: "t".to_owned(),
             is_held,
@@ -53,7 +59,7 @@ impl Program {
             is_switched: true,
             servers: self.servers.clone(),
         };
-        let rules = Rules::new(vec![self.r.rule_in(mode)], false);
+        let rules = Rules::new(vec![rule], false);
         Arc::new(rules.with_traffic(&self.traffic, version, &[admission]))
     }
 
@@ -66,6 +72,18 @@ impl Program {
 
     pub(super) fn follow(&mut self, mode: Mode, is_held: bool) -> RulesUpdate {
         let rules = self.rules(self.traffic.version(), mode, is_held);
+        let update = self.r.s.update_rules(&rules);
+        self.r.run();
+        update
+    }
+
+    /// Rules are in force that leave its table out.
+    pub(super) fn leave_out(&mut self) -> RulesUpdate {
+        let version = self.traffic.version() + 1;
+        self.traffic.publish(version);
+        let mut rule = self.r.rule_in(Mode::Rewrite);
+        rule.table = Pattern::parse("*.another").unwrap();
+        let rules = self.rules_of(rule, version, false);
         let update = self.r.s.update_rules(&rules);
         self.r.run();
         update

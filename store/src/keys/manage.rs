@@ -18,6 +18,7 @@ use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_change::{AlterTag, DropTag, TagChange};
 use crate::store::tag_rows::unknown;
+use crate::tag_order::TagOrder;
 
 /// How long making the store's tables may take, milliseconds: a server that syncs each to disk needs some seconds.
 const INIT_MS_MAX: u64 = 60_000;
@@ -88,6 +89,23 @@ impl Keys {
         let is_missing = |tag: &&Tag| !there.iter().any(|row| self.names(row, tag));
         let missing = tags.iter().filter(is_missing);
         Ok(missing.cloned().collect())
+    }
+
+    /// Those tags that are ordered.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn ordered(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
+        if tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        let there = self.tags().await?;
+        let is_ordered = |tag: &&Tag| {
+            let mut rows = there.iter().filter(|row| self.names(row, tag));
+            rows.any(|row| row.order != Some(TagOrder::Distinct))
+        };
+        let ordered = tags.iter().filter(is_ordered);
+        Ok(ordered.cloned().collect())
     }
 
     async fn check_tags(&self, tags: &[Tag]) -> Vec<Finding> {

@@ -86,6 +86,11 @@ impl Demand {
         &self.name
     }
 
+    /// How long somebody waits at most, milliseconds.
+    pub(crate) fn wait_ms_max(&self) -> u64 {
+        self.wait_ms_max
+    }
+
     /// Asks for a refill before anybody has to wait.
     #[inline]
     pub(crate) fn ask(&self) {

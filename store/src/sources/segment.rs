@@ -1,5 +1,7 @@
 //! Keys of a tag: taken from the buffer, refilled by a task of the tag's own.
 
+mod give_ordered;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,11 +13,15 @@ use crate::backoff::Backoff;
 use crate::failure::Failure;
 use crate::reserve::StepTrack;
 use crate::residue::Residue;
+use crate::seat::Seat;
 use crate::settings::Limits;
 use crate::sources::demand::{Demand, Outlook};
+use crate::sources::ordered::OrderedSide;
 use crate::store::Store;
 use crate::store::returned::Rest;
-use crate::store::tag_request::{Denied, Granted, ReservationRequest};
+use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
+use crate::store::tag_rows::ordered;
+use crate::tag_order::TagOrder;
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]
@@ -25,6 +31,8 @@ pub(crate) struct SegmentSupply {
     /// What an index stands for: known with the first range, and the same ever after.
     residue: OnceLock<Residue>,
     buffer: Buffer,
+    /// What takes its place where the tag is ordered.
+    pub(super) ordered: OrderedSide,
     pub(crate) demand: Demand,
     state: Mutex<Held>,
 }
@@ -49,12 +57,18 @@ enum Origin {
 }
 
 impl SegmentSupply {
-    pub(crate) fn new(name: String, tag: Tag, wanted: Residue, limits: &Limits) -> Self {
+    pub(crate) fn new(
+        name: String,
+        (tag, wanted): (Tag, Residue),
+        limits: &Limits,
+        seat: Arc<Seat>,
+    ) -> Self {
         Self {
             tag,
             wanted,
             residue: OnceLock::new(),
             buffer: Buffer::new(),
+            ordered: OrderedSide::new(seat),
             demand: Demand::new(name, limits.wait_ms_max, limits.waiters_max),
             state: Mutex::new(Held {
                 origin: Origin::Nowhere,
@@ -87,12 +101,33 @@ impl SegmentSupply {
     }
 
     pub(crate) async fn take(&self, count: u64) -> Result<KeyBatch, Failure> {
-        self.demand.take(count, || self.try_take(count)).await
+        let attempt = || match self.ordered.order() {
+            Some(TagOrder::Monotonic) => Some(Err(ordered(&self.tag))),
+            Some(TagOrder::Distinct) | None => self.try_take(count).map(Ok),
+        };
+        self.demand.take(count, attempt).await?
     }
 
     /// Keys left in memory.
     pub(crate) fn remaining(&self) -> u64 {
-        self.buffer.remaining()
+        self.buffer
+            .remaining()
+            .saturating_add(self.ordered.remaining())
+    }
+
+    /// Whether its tag is ordered, and another program issues its keys, or nobody.
+    pub(crate) fn is_standby(&self) -> bool {
+        self.ordered.order() == Some(TagOrder::Monotonic) && self.ordered.right().is_none()
+    }
+
+    /// Whether there is nothing to be refilled for a request of so many keys.
+    fn is_full(&self, need: u64) -> bool {
+        match self.ordered.order() {
+            Some(TagOrder::Monotonic) => self.ordered.is_full(need),
+            Some(TagOrder::Distinct) | None => {
+                need <= self.buffer.longest() && !self.buffer.is_low()
+            }
+        }
     }
 
     /// Everything that is left and may be handed back; it cannot be taken any more.
@@ -168,6 +203,8 @@ struct Refilling {
     last: Option<(Instant, u64)>,
     /// First id behind the ranges that the buffer's last indices are of, while each began where the one before it ended.
     end: Option<u64>,
+    /// The epoch for which ids of an ordered tag were asked for last.
+    epoch: Option<u64>,
 }
 
 impl Refilling {
@@ -179,6 +216,7 @@ impl Refilling {
             backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
             last: None,
             end: None,
+            epoch: None,
         }
     }
 }
@@ -189,7 +227,7 @@ pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: L
     supply.demand.ask();
     while supply.demand.asked(None).await {
         let need = supply.demand.need();
-        if need <= supply.buffer.longest() && !supply.buffer.is_low() {
+        if supply.is_full(need) {
             supply.demand.succeeded();
             continue;
         }
@@ -205,6 +243,19 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
     for need in [need, 0] {
         let exhausted = match reserve(supply, store, state, need).await {
             Ok(Ok(granted)) => return accept(supply, state, &granted),
+            Ok(Err(Denied::Ordered(failure))) => {
+                supply.ordered.learn(TagOrder::Monotonic);
+                match supply.ordered.stands() {
+                    true => supply.demand.succeeded(),
+                    false => supply.demand.failed(failure, 0, Outlook::Stays),
+                }
+                return true;
+            }
+            Ok(Err(Denied::NotActive(_))) => {
+                supply.ordered.lose(state.epoch);
+                supply.demand.succeeded();
+                return true;
+            }
             Ok(Err(Denied::Exhausted(exhausted))) => {
                 // What others hand back is all there can be from now on.
                 state.look_for_returned = true;
@@ -244,13 +295,20 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
 async fn reserve(
     supply: &SegmentSupply,
     store: &Store,
-    state: &Refilling,
+    state: &mut Refilling,
     need: u64,
 ) -> Result<Result<Granted, Denied>, Failure> {
+    let right = supply.ordered.right();
+    state.epoch = right.as_ref().map(|(_, epoch)| *epoch);
+    let right = right.as_ref().map(|(owner, epoch)| OrderRight {
+        owner,
+        epoch: *epoch,
+    });
     let floor = supply
         .residue
         .get()
         .map_or(0, |residue| floor_of(*residue, supply.buffer.hi()));
+    let floor = floor.max(supply.ordered.hi());
     let (generation, key_space) = {
         let held = supply.held();
         (held.generation, held.key_space.clone())
@@ -264,9 +322,11 @@ async fn reserve(
         seen: 0,
         steps: state.steps,
         uptime_ms: u64::try_from(state.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        returned: state.look_for_returned,
+        // A rest that was handed back lies below ids that were issued since.
+        returned: state.look_for_returned && right.is_none(),
         generation,
         key_space,
+        right,
     };
     let result = store.run(request).await;
     result.map_err(|error| store.failure(&error))
@@ -280,8 +340,34 @@ fn floor_of(residue: Residue, hi: u64) -> u64 {
     }
 }
 
+/// The same of an ordered tag, in the epoch in which it was reserved.
+fn accept_ordered(
+    supply: &SegmentSupply,
+    state: &mut Refilling,
+    granted: &Granted,
+    epoch: u64,
+) -> bool {
+    {
+        let mut held = supply.held();
+        held.generation = Some(granted.generation);
+        held.key_space = Some(Arc::clone(&granted.key_space));
+    }
+    let range = (granted.start, granted.end);
+    supply
+        .ordered
+        .publish(epoch, range, granted.row.refill_percent);
+    let keys = granted.end.saturating_sub(granted.start);
+    note(supply, state, granted, keys);
+    supply.demand.succeeded();
+    true
+}
+
 /// Publishes a range whose commit is known. False: it could not be used, and is lost.
 fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> bool {
+    if let Some(epoch) = state.epoch {
+        return accept_ordered(supply, state, granted, epoch);
+    }
+    supply.ordered.learn(TagOrder::Distinct);
     let residue = *supply.residue.get_or_init(|| granted.residue);
     if residue != granted.residue {
         let failure = Failure::new(

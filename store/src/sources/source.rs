@@ -6,6 +6,7 @@ use keywright_core::{Cause, KeyBatch};
 use thiserror::Error;
 
 use crate::failure::Failure;
+use crate::sources::ordered::Ordered;
 use crate::sources::segment::SegmentSupply;
 use crate::sources::stats::{Remaining, SourceStats};
 use crate::sources::time::supply::TimeSupply;
@@ -87,14 +88,7 @@ impl Source {
     /// # Errors
     /// [`Failure`] says why there is no key.
     pub async fn take(&self, count: u64, contiguous: bool) -> Result<KeyBatch, Failure> {
-        let most = self.0.range_ids_max;
-        if count == 0 || count > most {
-            let failure = Failure::new(
-                Cause::ArgumentOutOfRange,
-                format!("one statement may have 1 to {most} keys, not {count}"),
-            );
-            return Err(failure.hint("split the statement, or raise range_ids_max"));
-        }
+        self.check(count)?;
         match &self.0.supply {
             Supply::Segment(supply) => supply.take(count).await,
             Supply::Time(supply) => {
@@ -107,11 +101,69 @@ impl Source {
         }
     }
 
+    /// Whether so many keys may be had at once.
+    fn check(&self, count: u64) -> Result<(), Failure> {
+        let most = self.0.range_ids_max;
+        if (1..=most).contains(&count) {
+            return Ok(());
+        }
+        let failure = Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("one statement may have 1 to {most} keys, not {count}"),
+        );
+        Err(failure.hint("split the statement, or raise range_ids_max"))
+    }
+
+    /// So many keys of an ordered tag, if they are there. The request for them must have been read before.
+    pub fn try_ordered(&self, count: u64) -> Ordered<KeyBatch> {
+        if count == 0 || count > self.0.range_ids_max {
+            return Ordered::Wait;
+        }
+        match &self.0.supply {
+            Supply::Segment(supply) => supply.try_ordered(count),
+            Supply::Time(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
+        }
+    }
+
+    /// The same, and waits as [`Source::take`] does; also until it is known who issues them.
+    ///
+    /// # Errors
+    /// [`Failure`] says why there is no key.
+    pub async fn take_ordered(&self, count: u64) -> Result<Ordered<KeyBatch>, Failure> {
+        self.check(count)?;
+        match &self.0.supply {
+            Supply::Segment(supply) => supply.take_ordered(count).await,
+            Supply::Time(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
+        }
+    }
+
+    /// The last key of an ordered tag that was issued, by whichever program; 0: none can have been.
+    pub fn try_last_ordered(&self) -> Ordered<u64> {
+        match &self.0.supply {
+            Supply::Segment(supply) => supply.try_last_ordered(),
+            Supply::Time(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
+        }
+    }
+
+    /// The same, and waits.
+    ///
+    /// # Errors
+    /// [`Failure`] says why nobody knows.
+    pub async fn last_ordered(&self) -> Result<Ordered<u64>, Failure> {
+        match &self.0.supply {
+            Supply::Segment(supply) => supply.last_ordered().await,
+            Supply::Time(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
+        }
+    }
+
     pub(crate) fn stats(&self) -> Option<SourceStats> {
         match &self.0.supply {
             Supply::Segment(supply) => {
                 let left = Remaining::Keys(supply.remaining());
-                Some(SourceStats::of(&supply.demand, left, None))
+                Some(SourceStats {
+                    is_standby: supply.is_standby(),
+                    ..SourceStats::of(&supply.demand, left, None)
+                })
             }
             Supply::Time(supply) => Some(SourceStats::of(
                 &supply.demand,

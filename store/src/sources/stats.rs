@@ -30,6 +30,8 @@ pub struct SourceStats {
     pub name: String,
     /// Keys issued.
     pub issued: u64,
+    /// Its tag is ordered, and this program is not the one that issues its keys.
+    pub is_standby: bool,
     /// What it may still issue.
     pub remaining: Remaining,
     /// Keys of the last reservation; 0 for `snowflake` and `readable`.
@@ -63,6 +65,7 @@ impl SourceStats {
         Self {
             name: demand.name().to_owned(),
             issued: read(&figures.issued),
+            is_standby: false,
             remaining,
             step: read(&figures.step),
             refills: read(&figures.refills),

@@ -6,7 +6,6 @@ use keywright_core::{Cause, Layout, Tag};
 
 use super::returned::discard_all;
 use super::tag_read::read_row;
-use super::tag_request::Denied;
 use super::tag_rows::unknown;
 use super::{Link, Store, StoreError, Transaction, values};
 use crate::dialect::Dialect;
@@ -72,14 +71,12 @@ impl AdvanceTag {
         let identity = link.server.identity.clone();
         let (row, now_ms) = match read_row(store, &found, &identity, tag, Residue::ALL)? {
             Ok(read) => read,
-            Err(
-                Denied::Other(failure)
-                | Denied::Superseded(failure)
-                | Denied::AnotherKeySpace(failure),
-            ) => return Ok(Err(failure)),
-            Err(Denied::Exhausted(exhausted)) => {
-                let message = format!("tag \"{tag}\" is {exhausted}");
-                return Ok(Err(Failure::new(Cause::TagExhausted, message)));
+            Err(denied) => {
+                let failure = denied.failure().unwrap_or_else(|exhausted| {
+                    let message = format!("tag \"{tag}\" is {exhausted}");
+                    Failure::new(Cause::TagExhausted, message)
+                });
+                return Ok(Err(failure));
             }
         };
         if self.id > row.id_max {

@@ -8,7 +8,7 @@ use keywright_core::Tag;
 use super::lease_rows::all_rows;
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
-use super::tag_read::is_dropped;
+use super::tag_read::{is_dropped, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::lease::first_above;
 use crate::lease::space::Space;
@@ -16,6 +16,7 @@ use crate::switch::commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, f
 use crate::switch::reached::Reached;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, Phase, Recorded};
+use crate::tag_order::TagOrder;
 
 /// The largest snowflake id.
 const SNOWFLAKE_ID_MAX: u64 = u64::MAX >> 1;
@@ -258,6 +259,10 @@ impl Commit {
             Some(row) if !is_dropped(&self.store, &row)? => row,
             Some(_) | None => return Ok(None),
         };
+        // Tables cannot have ids of an ordered one: to them it is not there.
+        if order_of(&self.store, &row, tag)? != Ok(TagOrder::Distinct) {
+            return Ok(None);
+        }
         let server: Option<String> = column(&row, "server")?;
         Ok(Some(Bound {
             hi: column(&row, "number")?,

@@ -7,11 +7,12 @@ use uuid::Uuid;
 
 use super::returned::discard_all;
 use super::switch_rows::{lock, rules};
-use super::tag_read::is_dropped;
+use super::tag_read::{is_dropped, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, RuleName};
+use crate::tag_order::TagOrder;
 
 /// A tag to be made in Keywright's own table.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,8 @@ pub struct TagOptions {
     pub cover_s: u32,
     /// Refill when so many percent of a reservation are left.
     pub refill_percent: u32,
+    /// In which order its ids are issued. It stays so for good.
+    pub order: TagOrder,
 }
 
 impl TagOptions {
@@ -44,6 +47,7 @@ impl TagOptions {
             step_max: largest,
             cover_s: 900,
             refill_percent: 50,
+            order: TagOrder::Distinct,
         }
     }
 }
@@ -57,6 +61,8 @@ pub struct TagListing {
     pub next: u64,
     /// Column `step`.
     pub step: u64,
+    /// In which order its ids are issued; what stands there is none where nobody knows.
+    pub order: Option<TagOrder>,
 }
 
 /// Makes a tag. It begins above all that was reserved of one of that name: of one that was dropped, and of one that is lost as far as this
@@ -114,6 +120,11 @@ impl CreateTag {
         };
         let hi: u64 = column(&row, "number")?;
         let options = &self.options;
+        match order_of(&self.store, &row, &self.tag)? {
+            Ok(order) if order == options.order => {}
+            Ok(order) => return Ok(Err(other_order(&self.tag, order))),
+            Err(failure) => return Ok(Err(failure)),
+        }
         let update = format!(
             "UPDATE {} SET hi = ?, id_max = ?, step = ?, step_min = ?, step_max = ?, cover_s = ?, refill_percent = ?, \
              server = COALESCE(server, ?), reserved_ids = ?, reserved_ms = COALESCE(reserved_ms, {}), rate_per_s = COALESCE(rate_per_s, 0), \
@@ -144,8 +155,8 @@ impl CreateTag {
         let options = &self.options;
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
-             server, reserved_ids, reserved_ms, rate_per_s, key_space_id) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?)",
+             server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?)",
             self.store.segment_table,
             self.store.words.now_ms()
         );
@@ -161,9 +172,22 @@ impl CreateTag {
             link.server.identity.as_str(),
             first_recorded(options),
             Uuid::new_v4().simple().to_string(),
+            options.order.name(),
         ];
         link.change_one(insert, values).await
     }
+}
+
+/// Programs may have ids of one that was dropped, and issue them in the order that it had.
+fn other_order(tag: &Tag, order: TagOrder) -> Failure {
+    let failure = Failure::new(
+        Cause::TagExists,
+        format!(
+            "tag \"{tag}\" was dropped, and its ids were {}",
+            order.name()
+        ),
+    );
+    failure.hint("make it with that order, or a tag of another name")
 }
 
 /// What is recorded as reserved, so that a replica that has the tag and not its first reservation leaves a gap, too.
@@ -205,6 +229,7 @@ impl Transaction<Vec<TagListing>> for ListTags {
                     tag: column(row, "tag")?,
                     next: ends.first_free(column(row, "number")?),
                     step: column(row, "step")?,
+                    order: TagOrder::parse(&column::<String>(row, "issue_order")?),
                 })
             })
             .collect()

@@ -10,6 +10,7 @@ use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{LastReservation, StepNumbers, TagRow};
 use crate::residue::{Residue, ResidueError};
+use crate::tag_order::TagOrder;
 
 /// The row and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses.
 pub(super) fn read_row(
@@ -56,6 +57,27 @@ pub(super) fn is_dropped(store: &Store, row: &Row) -> Result<bool, StoreError> {
     match store.dialect {
         Dialect::Keywright => Ok(column::<Option<i64>>(row, "dropped_ms")?.is_some()),
         Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(false),
+    }
+}
+
+/// In which order its ids are issued: other systems' tables know one only.
+///
+/// # Errors
+/// Inside: there stands something else.
+pub(super) fn order_of(
+    store: &Store,
+    row: &Row,
+    tag: &Tag,
+) -> Result<Result<TagOrder, Failure>, StoreError> {
+    match store.dialect {
+        Dialect::Keywright => {
+            let text: String = column(row, "issue_order")?;
+            Ok(TagOrder::parse(&text).ok_or_else(|| {
+                let message = format!("issue_order of tag \"{tag}\" is \"{text}\"");
+                Failure::new(Cause::BoundDamaged, message)
+            }))
+        }
+        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(Ok(TagOrder::Distinct)),
     }
 }
 

@@ -32,6 +32,17 @@ pub(crate) struct ReservationRequest<'a> {
     pub(crate) generation: Option<u64>,
     /// The key space of which the caller has had ranges; `None`: it has had none yet.
     pub(crate) key_space: Option<Arc<str>>,
+    /// By which right ids of an ordered tag are asked for; of any other they are asked for without.
+    pub(crate) right: Option<OrderRight<'a>>,
+}
+
+/// What entitles a program to ids of an ordered tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OrderRight<'a> {
+    /// The program's run.
+    pub(crate) owner: &'a str,
+    /// The epoch in which it is the active one.
+    pub(crate) epoch: u64,
 }
 
 /// A range that is durably ours.
@@ -61,5 +72,26 @@ pub(crate) enum Denied {
     Superseded(Failure),
     /// The caller has ranges of another key space.
     AnotherKeySpace(Failure),
+    /// The tag is ordered, and the caller does not keep the order.
+    Ordered(Failure),
+    /// Another program has taken over.
+    NotActive(Failure),
     Other(Failure),
+}
+
+impl Denied {
+    /// Why, but for a tag that is exhausted.
+    ///
+    /// # Errors
+    /// It is.
+    pub(crate) fn failure(self) -> Result<Failure, TagExhausted> {
+        match self {
+            Self::Exhausted(exhausted) => Err(exhausted),
+            Self::Superseded(failure)
+            | Self::AnotherKeySpace(failure)
+            | Self::Ordered(failure)
+            | Self::NotActive(failure)
+            | Self::Other(failure) => Ok(failure),
+        }
+    }
 }

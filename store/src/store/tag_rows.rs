@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
+use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
-use super::tag_read::{is_dropped, key_space, read_row};
+use super::tag_read::{is_dropped, key_space, order_of, read_row};
 use super::tag_request::{Denied, Granted, ReservationRequest};
-use super::{Link, Store, StoreError, Transaction, column, values};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
+use crate::tag_order::TagOrder;
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an
@@ -50,6 +52,11 @@ async fn reserve(
         [] => return Ok(Err(Denied::Other(unknown(store, request.tag)))),
         [_, ..] => return Ok(Err(ambiguous(store, request.tag))),
     };
+    if let Some(row) = rows.first()
+        && let Err(denied) = in_order(request, row, link).await?
+    {
+        return Ok(Err(denied));
+    }
     let (generation, key_space) = match rows.first() {
         Some(row) => (column(row, "generation")?, key_space(row)?),
         None => (0, Arc::default()),
@@ -122,6 +129,49 @@ async fn reserve(
         generation,
         key_space,
     }))
+}
+
+/// That ids of an ordered tag go to the program that is active, and to nobody else.
+async fn in_order(
+    request: &ReservationRequest<'_>,
+    row: &Row,
+    link: &mut Link,
+) -> Result<Result<(), Denied>, StoreError> {
+    let tag = request.tag;
+    let order = match order_of(request.store, row, tag)? {
+        Ok(order) => order,
+        Err(failure) => return Ok(Err(Denied::Other(failure))),
+    };
+    match (order, &request.right) {
+        (TagOrder::Distinct, None) => Ok(Ok(())),
+        (TagOrder::Distinct, Some(_)) => {
+            let message = format!("tag \"{tag}\" was ordered, and is not any more");
+            Ok(Err(Denied::Other(Failure::new(
+                Cause::BoundDamaged,
+                message,
+            ))))
+        }
+        (TagOrder::Monotonic, None) => Ok(Err(Denied::Ordered(ordered(tag)))),
+        (TagOrder::Monotonic, Some(right)) => match is_active(right, link).await? {
+            true => Ok(Ok(())),
+            false => {
+                let message = format!(
+                    "another program issues ids of ordered tags now, so none of \"{tag}\" are reserved here"
+                );
+                let failure = Failure::new(Cause::NobodyActive, message);
+                Ok(Err(Denied::NotActive(failure)))
+            }
+        },
+    }
+}
+
+/// Why a tag's ids are not given where their order cannot be kept.
+pub(crate) fn ordered(tag: &Tag) -> Failure {
+    let failure = Failure::new(
+        Cause::TagOrdered,
+        format!("tag \"{tag}\" is ordered, and its order cannot be kept here"),
+    );
+    failure.hint("only a [[listener]] of the Redis protocol with cluster_address gives its ids; another tag gives ids everywhere")
 }
 
 /// Moves the number by compare-and-swap, so that a table whose engine has no row locks is safe too, and reads it back.

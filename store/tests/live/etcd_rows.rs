@@ -28,15 +28,18 @@ pub fn in_etcd(cluster: &EtcdCluster, prefix: &str, sql: &str) -> Result<Vec<Vec
     }
     let before = dump(&memory, &rows)?;
     let found = rows_of(&memory, sql)?;
+    let mut requests = Vec::new();
     for (key, value) in dump(&memory, &rows)? {
         if before.get(&key) != Some(&value) {
-            let key = format!("{prefix}{key}");
-            match value {
-                Some(value) => cluster.ctl(&["put", &key, "--", &value.to_string()])?,
-                None => cluster.ctl(&["del", &key])?,
-            };
+            // `etcdctl` reads quoted text as JSON writes it.
+            let key = Json::from(format!("{prefix}{key}"));
+            requests.push(match value {
+                Some(value) => format!("put {key} {}", Json::from(value.to_string())),
+                None => format!("del {key}"),
+            });
         }
     }
+    cluster.change(&requests)?;
     Ok(found)
 }
 

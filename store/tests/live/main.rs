@@ -17,6 +17,7 @@ mod file;
 mod forwarder;
 mod generations;
 mod leases;
+mod ordered;
 mod others;
 mod postgres_refusals;
 mod postgres_server;

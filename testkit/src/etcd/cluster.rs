@@ -1,16 +1,20 @@
 //! A private cluster.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use nix::sys::signal::Signal;
 
 use super::EtcdTools;
 use crate::machine::process::{run, send};
 use crate::machine::scratch::Scratch;
 use crate::{Pki, Result, WAIT_MAX, free_port, wait_until};
+
+/// How many requests a transaction carries; etcd takes 128.
+const REQUESTS_MAX: usize = 100;
 
 /// How a cluster is started.
 #[derive(Debug, Default)]
@@ -57,7 +61,7 @@ impl EtcdCluster {
     /// The same.
     pub fn start_with(members: usize, its: &EtcdOptions<'_>) -> Result<EtcdCluster> {
         let tools = EtcdTools::get()?;
-        let scratch = Scratch::new("etcd", tools.account())?;
+        let scratch = Scratch::for_data("etcd", tools.account())?;
         let ports = (0..members).map(|_| {
             Ok(Member {
                 port: free_port()?,
@@ -135,6 +139,33 @@ impl EtcdCluster {
             );
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Has `etcdctl` carry out `put` and `del`, many in one call: each call is a program that starts.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn change(&self, requests: &[String]) -> Result<()> {
+        for some in requests.chunks(REQUESTS_MAX) {
+            let mut command = self.ctl_command();
+            let mut running = command
+                .arg("txn")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .context("etcdctl")?;
+            let mut input = running.stdin.take().context("its input")?;
+            // No condition, what to do, and nothing otherwise.
+            write!(input, "\n{}\n\n\n", some.join("\n"))?;
+            drop(input);
+            let output = running.wait_with_output()?;
+            let told = String::from_utf8_lossy(&output.stdout);
+            ensure!(
+                output.status.success() && told.contains("SUCCESS"),
+                "etcdctl txn: {told}"
+            );
+        }
+        Ok(())
     }
 
     /// Ends a member at once.

@@ -1,6 +1,7 @@
 //! Private MariaDB and MySQL servers: what the proxy stands in front of, and where it keeps its bounds.
 
 mod fetch;
+mod initialised;
 mod life;
 mod programs;
 

@@ -21,7 +21,7 @@ pub struct ProxyConfig {
     pub rules: Vec<String>,
     /// Lines of every `[[listener]]`.
     pub listener: String,
-    /// Lines of a key port each, which speaks the Redis protocol.
+    /// Lines of a key port each, which speaks the Redis protocol. `$PORT` in them is the port that it listens on.
     pub key_ports: Vec<String>,
     /// The same of those that speak HTTP.
     pub http_ports: Vec<String>,
@@ -86,6 +86,7 @@ impl ProxyConfig {
         let of_redis = self.key_ports.iter().map(|lines| ("redis", lines));
         let of_http = self.http_ports.iter().map(|lines| ("http", lines));
         for (bind, (protocol, lines)) in of_key_ports.zip(of_redis.chain(of_http)) {
+            let lines = lines.replace("$PORT", &bind.to_string());
             let _ = write!(
                 text,
                 "\n[[listener]]\nprotocol = \"{protocol}\"\nbind = \"127.0.0.1:{bind}\"\n{lines}\n"

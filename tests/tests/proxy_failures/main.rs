@@ -79,6 +79,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         }
         Cause::PacketTooLarge => a_statement_too_long(shop),
         Cause::PacketMalformed => a_command_out_of_order(shop),
+        Cause::TagOrdered => a_tag_that_is_ordered(shop),
         Cause::Draining => a_proxy_that_stops(shop),
         Cause::AuthUnsupported => logins::a_password_in_clear_on_one_leg(shop),
         Cause::TlsRequired => logins::a_client_without_tls(shop),
@@ -122,6 +123,8 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::PasswordMissing
         | Cause::PasswordWrong
         | Cause::KeysLeft
+        | Cause::NobodyActive
+        | Cause::SlotsCross
         | Cause::PathUnknown
         | Cause::MethodRefused
         | Cause::RequestTimeout
@@ -439,6 +442,49 @@ fn a_proxy_that_stops(shop: &Shop) -> Result<()> {
 }
 
 /// What is left is issued; then inserts fail, and everything else goes on.
+/// A program does not start with a rule for an ordered tag. Where it could not ask the store when it started, the statement is refused.
+fn a_tag_that_is_ordered(shop: &Shop) -> Result<()> {
+    let mut store =
+        Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
+    let mut config = shop.config.clone();
+    config.store_url = make_store(&store, "keywright", &[("orders", 1)])?;
+    // Tables of such a rule are not switched, so that it needs no store to begin.
+    shop.server.run(
+        "shop",
+        "CREATE TABLE in_order (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT)",
+    )?;
+    for rule in &mut config.rules {
+        *rule = rule.replace("shop.orders", "shop.in_order").replace(
+            "\"segment:orders\"",
+            "\"stride:orders\"\noffset = 1\nincrement = 2",
+        );
+    }
+    store.run(
+        "keywright",
+        "UPDATE keywright_segment SET issue_order = 'monotonic'",
+    )?;
+    let Err(refused) = ProxyProcess::start(config.clone()) else {
+        bail!("it started");
+    };
+    let said = format!("{refused:#}");
+    assert!(said.contains("tag \"orders\" is ordered"), "{said}");
+    store.kill9()?;
+    let proxy = ProxyProcess::start(config)?;
+    store.restart()?;
+    let mut wire = proxy.wire("shop")?;
+    let mut fault = None;
+    wait_until("the store's answer", WAIT_MAX, || {
+        let insert = "INSERT INTO in_order (a) VALUES ('first')";
+        fault = refusal(wire.query(insert)?);
+        let of_store =
+            |fault: &SqlFault| String::from_utf8_lossy(&fault.message).contains("the store at");
+        Ok(!fault.as_ref().is_some_and(of_store))
+    })?;
+    let fault = fault.context("it was not refused")?;
+    expect(Cause::TagOrdered, &fault, "tag \"orders\" is ordered");
+    goes_on(&mut wire)
+}
+
 fn a_store_that_is_away(shop: &Shop) -> Result<()> {
     // One that lost its last commits would have gone back.
     let durable = ["--innodb-flush-log-at-trx-commit=1"];

@@ -11,7 +11,7 @@ use keywright_testkit::{Pki, Result, assert_has};
 use super::Port;
 
 /// What a program says that succeeds.
-fn said(command: &mut Command) -> Result<String> {
+pub(super) fn said(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output()?;
     let text = String::from_utf8(output.stdout)?;
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -6,6 +6,7 @@ mod crash;
 mod hostile;
 mod limits;
 mod logins;
+mod ordered;
 mod requests;
 mod rights;
 mod store;

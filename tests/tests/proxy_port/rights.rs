@@ -65,6 +65,7 @@ fn each_user_may_what_was_granted_and_nothing_else() -> Result<()> {
             &["KEYWRIGHT", "USER", "GRANT", "orders", "use", "*"],
             &["KEYWRIGHT", "USER", "REVOKE", "orders", "use", "*"],
             &["KEYWRIGHT", "USER", "REMOVE", "orders"],
+            &["KEYWRIGHT", "DEMOTE"],
         ] {
             look(request, "administer", "")?;
         }
@@ -92,6 +93,7 @@ fn strangers_are_told_nothing() -> Result<()> {
         "INFO",
         "KEYWRIGHT LIST",
         "KEYWRIGHT USER LIST",
+        "KEYWRIGHT DEMOTE",
         "KEYWRIGHT USER ADD me 12345678",
         "ACL WHOAMI",
         "NONSENSE",

@@ -7,13 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use keywright_testkit::{SERVER_DATA_VARIABLE, server_data_in_memory};
 
 use super::build::Built;
 use super::{Form, Starts};
 use crate::shell::step;
 
-/// How many tests run at once that start servers of their own.
-const THREADS: &str = "2";
+/// How many tests run at once that start servers of their own: one more than the smallest machine has cores, for they often wait.
+const THREADS: &str = "3";
 
 /// How often it is looked whether a silent suite has ended.
 const LOOK: Duration = Duration::from_millis(200);
@@ -58,6 +59,9 @@ impl Tally {
             Starts::Nothing => {}
             Starts::MySql | Starts::Postgres | Starts::Both => {
                 command.args(["--test-threads", THREADS]);
+                if let Some(directory) = server_data_in_memory()? {
+                    command.env(SERVER_DATA_VARIABLE, directory);
+                }
             }
         }
         // What a simulation did is told in numbers.

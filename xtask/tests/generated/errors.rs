@@ -34,6 +34,7 @@ fn every_cause_is_documented() -> Result<()> {
         Cause::RefillTimeout,
         Cause::Suspended,
         Cause::StoreUnavailable,
+        Cause::TagOrdered,
         Cause::ArgumentOutOfRange,
         Cause::IdForeign,
         Cause::WorkerIdUnset,

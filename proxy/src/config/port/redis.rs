@@ -1,10 +1,14 @@
 //! What is bounded of a key port that speaks the Redis protocol.
 
+use keywright_store::OrderSettings;
+
 use crate::config::bounds::{at_least_one, within};
 use crate::config::listener::RawListener;
 
 /// Largest `output_bytes_max`, bytes.
 const OUTPUT_BYTES_MAX: usize = 1 << 30;
+/// Longest host of `cluster_address`, bytes.
+const HOST_BYTES_MAX: usize = 200;
 /// Smallest `output_bytes_max` and `bulk_bytes_max`, bytes.
 const BYTES_MIN: usize = 64;
 /// Largest `bulk_bytes_max`, bytes.
@@ -22,12 +26,46 @@ pub struct RedisLimits {
 }
 
 /// The options, and whether they are there.
-pub(in crate::config) fn options_given(raw: &RawListener) -> [(&'static str, bool); 3] {
+pub(in crate::config) fn options_given(raw: &RawListener) -> [(&'static str, bool); 5] {
     [
+        ("cluster_address", raw.cluster_address.is_some()),
+        ("order_ttl_ms", raw.order_ttl_ms.is_some()),
         ("pipeline_requests_max", raw.pipeline_requests_max.is_some()),
         ("bulk_bytes_max", raw.bulk_bytes_max.is_some()),
         ("output_bytes_max", raw.output_bytes_max.is_some()),
     ]
+}
+
+/// How the program stands for the lease of those who give keys of ordered tags.
+pub(in crate::config) fn order(
+    raw: &RawListener,
+    problems: &mut Vec<String>,
+) -> Option<OrderSettings> {
+    let Some(address) = &raw.cluster_address else {
+        if raw.order_ttl_ms.is_some() {
+            problems.push("order_ttl_ms needs cluster_address".to_owned());
+        }
+        return None;
+    };
+    let host = address.rsplit_once(':').and_then(|(host, port)| {
+        let port: u16 = port.parse().ok()?;
+        let is_host = !host.is_empty() && host.len() <= HOST_BYTES_MAX;
+        let is_plain = host.bytes().all(|byte| byte.is_ascii_graphic());
+        (port > 0 && is_host && is_plain).then_some(host)
+    });
+    if host.is_none() {
+        problems.push(format!(
+            "cluster_address is host:port, as clients reach it, not \"{address}\""
+        ));
+    }
+    let ttl_ms = raw.order_ttl_ms.unwrap_or(2_000);
+    if !(200..=60_000).contains(&ttl_ms) {
+        problems.push(format!("order_ttl_ms is 200 to 60000, not {ttl_ms}"));
+    }
+    Some(OrderSettings {
+        address: address.clone(),
+        ttl_ms,
+    })
 }
 
 pub(in crate::config) fn limits(raw: &RawListener, problems: &mut Vec<String>) -> RedisLimits {

@@ -13,7 +13,7 @@ use crate::port::http::accept::best_of;
 use crate::port::http::reply::Reply;
 use crate::port::http::route::LeafService;
 use crate::port::http::spring;
-use crate::port::issue::{self, KeyRequest};
+use crate::port::issue::{self, KeyRequest, Wants};
 use crate::port::keys::{NamedKeys, PortKeys};
 
 /// What an id is sent as, if the client wants nothing else.
@@ -68,7 +68,7 @@ pub(super) fn request(
         let hint = "set worker_id of [snowflake] to one that no server of Leaf has";
         return refused(failure.hint(hint));
     }
-    Ok(KeyRequest::new(named, 1, true))
+    Ok(KeyRequest::new(named, 1, Wants::Run))
 }
 
 impl LeafTeller {

@@ -13,7 +13,7 @@ use crate::port::access::Who;
 use crate::port::http::accept::Format;
 use crate::port::http::parameters::{Parameters, shown};
 use crate::port::http::reply::Reply;
-use crate::port::issue::{self, KeyRequest};
+use crate::port::issue::{self, KeyRequest, Wants};
 use crate::port::keys::{NamedKeys, PortKeys};
 
 /// A key in a list takes so much at most: a number twice, or a UUID, with what stands around it, bytes.
@@ -60,7 +60,7 @@ pub(super) fn request(
     };
     let count = count(named, parameters, limits);
     match count {
-        Ok(count) => Ok(KeyRequest::new(named, count, false)),
+        Ok(count) => Ok(KeyRequest::new(named, count, Wants::List)),
         Err(failure) => Err((Some(Arc::clone(named)), failure)),
     }
 }

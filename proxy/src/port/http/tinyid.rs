@@ -16,7 +16,7 @@ use crate::port::http::parameters::Parameters;
 use crate::port::http::reply::Reply;
 use crate::port::http::route::TinyidCall;
 use crate::port::http::spring;
-use crate::port::issue::KeyRequest;
+use crate::port::issue::{KeyRequest, Wants};
 use crate::port::keys::{NamedKeys, PortKeys};
 use crate::port::password::is_same;
 
@@ -133,12 +133,12 @@ pub(super) fn request(
         let message = format!("can not find biztype:{name}");
         return Err((None, Failure::new(Cause::TagUnknown, message)));
     };
-    let (is_fit, count, is_run) = match call {
-        TinyidCall::Ids | TinyidCall::IdsSimple => (named.is_number(), batch, false),
+    let (is_fit, count, wants) = match call {
+        TinyidCall::Ids | TinyidCall::IdsSimple => (named.is_number(), batch, Wants::List),
         TinyidCall::Segment | TinyidCall::SegmentSimple => (
             matches!(named.spec, KeySpec::Segment(_)),
             limits.tinyid_segment_keys.min(named.run_max),
-            true,
+            Wants::Run,
         ),
     };
     if !is_fit {
@@ -153,7 +153,7 @@ pub(super) fn request(
         0 => Ok(Wanted::Nothing),
         count => {
             let count = count.min(named.listed_max);
-            Ok(Wanted::Keys(KeyRequest::new(named, count, is_run)))
+            Ok(Wanted::Keys(KeyRequest::new(named, count, wants)))
         }
     }
 }

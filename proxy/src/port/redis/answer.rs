@@ -5,10 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use keywright_core::Cause;
 use keywright_resp::command::table::{self, Row};
-use keywright_resp::command::{ClientCommand, ClusterQuery, CommandQuery};
+use keywright_resp::command::{ClientCommand, CommandQuery};
 use keywright_resp::reply::Writer;
 use keywright_resp::request::Request;
-use keywright_resp::slot;
 use keywright_store::Failure;
 
 use crate::decode::{Decoded, decode};
@@ -32,7 +31,12 @@ pub(super) fn hello(client: &Client, to: &mut Writer<'_>) {
     to.integer(i64::from(to.protocol().number()));
     to.bulk(b"id");
     to.integer(client.id());
-    for (key, value) in [("mode", "standalone"), ("role", "master")] {
+    let mode = if client.is_in_cluster() {
+        "cluster"
+    } else {
+        "standalone"
+    };
+    for (key, value) in [("mode", mode), ("role", "master")] {
         to.bulk(key.as_bytes());
         to.bulk(value.as_bytes());
     }
@@ -57,10 +61,14 @@ pub(super) fn info(keys: &PortKeys, status: &Status, to: &mut Writer<'_>) {
         Some(false) => "0",
         None => "unknown",
     };
+    let (mode, enabled) = match keys.cluster {
+        Some(_) => ("cluster", 1),
+        None => ("standalone", 0),
+    };
     to.text(&format!(
-        "# Server\r\nredis_version:{REDIS_VERSION}\r\nkeywright_version:{VERSION}\r\nredis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n\
+        "# Server\r\nredis_version:{REDIS_VERSION}\r\nkeywright_version:{VERSION}\r\nredis_mode:{mode}\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n\
          \r\n# Clients\r\nconnected_clients:{}\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\nkeys_given:{given}\r\n\r\n# Replication\r\nrole:master\r\n\
-         connected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n# Store\r\nstore_up:{store_up}\r\n",
+         connected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:{enabled}\r\n\r\n# Store\r\nstore_up:{store_up}\r\n",
         std::process::id(),
         status.uptime_s(),
         keys.figures.open(),
@@ -142,22 +150,6 @@ pub(super) fn client(asked: ClientCommand<'_>, client: &mut Client, to: &mut Wri
             );
             to.text(&text);
         }
-    }
-}
-
-/// The cluster, of which this node is none.
-pub(super) fn cluster(query: ClusterQuery<'_>, to: &mut Writer<'_>) {
-    match query {
-        ClusterQuery::KeySlot(name) => to.integer(i64::from(slot::of(name))),
-        ClusterQuery::Slots
-        | ClusterQuery::Shards
-        | ClusterQuery::Nodes
-        | ClusterQuery::Info
-        | ClusterQuery::MyId => refused::write(
-            to,
-            Cause::CommandRefused,
-            "This instance has cluster support disabled",
-        ),
     }
 }
 
@@ -254,7 +246,7 @@ pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>)
     }
 }
 
-fn write_last(last: Option<u64>, to: &mut Writer<'_>) {
+pub(super) fn write_last(last: Option<u64>, to: &mut Writer<'_>) {
     match last {
         Some(last) => to.bulk_number(last),
         None => to.null(),

@@ -20,23 +20,31 @@ pub(super) struct Client {
     name: Vec<u8>,
     who: Who,
     login_failures: u32,
+    /// Whether the listener says that it is in a cluster.
+    is_in_cluster: bool,
 }
 
 impl Client {
     /// The connection with this number, of whoever it is at first.
-    pub(super) fn new(number: u64, who: Who) -> Self {
+    pub(super) fn new(number: u64, who: Who, is_in_cluster: bool) -> Self {
         Self {
             number,
             protocol: Protocol::default(),
             name: Vec::new(),
             who,
             login_failures: 0,
+            is_in_cluster,
         }
     }
 
     /// The connection's number, as in the log.
     pub(super) fn id(&self) -> i64 {
         i64::try_from(self.number).unwrap_or(i64::MAX)
+    }
+
+    /// Whether the listener says that it is in a cluster.
+    pub(super) fn is_in_cluster(&self) -> bool {
+        self.is_in_cluster
     }
 
     /// What it calls itself.
@@ -101,7 +109,7 @@ impl Client {
     pub(super) fn reset(&mut self, who: Who) {
         *self = Self {
             login_failures: self.login_failures,
-            ..Self::new(self.number, who)
+            ..Self::new(self.number, who, self.is_in_cluster)
         };
     }
 }

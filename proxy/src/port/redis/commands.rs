@@ -7,12 +7,13 @@ use keywright_resp::request::Request;
 use keywright_store::Failure;
 
 use crate::port::access::count_refusal;
+use crate::port::issue::Issued;
 use crate::port::keys::PortKeys;
 use crate::port::redis::client::Client;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::outcome::{Greeting, Outcome};
 use crate::port::redis::told::{AskedKeys, Form};
-use crate::port::redis::{answer, login, manage, refused, tags};
+use crate::port::redis::{answer, cluster, login, manage, refused, tags};
 
 /// Carries a request out. `unknown`: why nobody knows who the client is now, if that is so.
 pub(super) fn carry_out(
@@ -54,6 +55,9 @@ pub(super) fn carry_out(
             return keys_of(name, (count, Form::Last), client, &mut to, context);
         }
         Command::Get(name) => match client.who().may_use(name) {
+            Ok(()) if keys.cluster.is_some() => {
+                return keys_of(name, (1, Form::Recent), client, &mut to, context);
+            }
             Ok(()) => answer::last(name, keys, &mut to),
             Err(failure) => denied(keys, name, &failure, &mut to),
         },
@@ -61,6 +65,9 @@ pub(super) fn carry_out(
             let mut names = request.arguments(1);
             let denial = names.find_map(|name| Some((name, client.who().may_use(name).err()?)));
             match denial {
+                None if keys.cluster.is_some() => {
+                    return cluster::lasts(request, keys, &mut to);
+                }
                 None => answer::lasts(request, keys, &mut to),
                 Some((name, failure)) => denied(keys, name, &failure, &mut to),
             }
@@ -84,7 +91,7 @@ pub(super) fn carry_out(
         Command::Client(asked) => answer::client(asked, client, &mut to),
         Command::AclWhoami => to.bulk(client.who().name().as_bytes()),
         Command::ConfigGet => to.map(0),
-        Command::Cluster(query) => answer::cluster(query, &mut to),
+        Command::Cluster(query) => cluster::answer(query, keys, &mut to),
         Command::Keywright(command) => return keywright(command, client, &mut to, context),
     }
     Outcome::Answered
@@ -105,7 +112,10 @@ fn keywright(
         KeywrightCommand::Decode(id) => answer::decoded(id, keys, to),
         KeywrightCommand::List => answer::list(&who.names(keys), to),
         KeywrightCommand::Stats => answer::stats(&who.names(keys), to),
-        KeywrightCommand::Create(name) => return tags::create(name, who, keys, to),
+        KeywrightCommand::Create { name, order } => {
+            return tags::create((name, order), who, keys, to);
+        }
+        KeywrightCommand::Demote => return tags::demote(who, keys, to),
         KeywrightCommand::Advance { name, above } => {
             return tags::advance((name, above), who, keys, to);
         }
@@ -171,13 +181,25 @@ fn keys_of(
         return Outcome::Answered;
     }
     match AskedKeys::new(keys, name, asked, context.limits.output_bytes_max) {
-        Ok(asked) => match asked.request.try_take() {
-            Some(taken) => {
-                asked.tell(&taken, keys, to);
-                return Outcome::Issued(asked);
+        Ok(asked) => {
+            if let Some(moved) = context.moved(name)
+                && asked.request.is_ordered()
+            {
+                moved.tell(to);
+                return Outcome::Answered;
             }
-            None => return Outcome::Keys(asked),
-        },
+            let found = match keys.cluster.is_some() {
+                true => asked.request.try_issue(),
+                false => asked.request.try_take().map(Issued::Keys),
+            };
+            let Some(found) = found else {
+                return Outcome::Keys(asked);
+            };
+            return match asked.tell(found, keys, to) {
+                Ok(()) => Outcome::Issued(asked),
+                Err(away) => away.into(),
+            };
+        }
         Err((named, failure)) => {
             let name = named.as_ref().map_or("", |named| named.name.as_str());
             refused::refuse(keys, name, &failure, to);

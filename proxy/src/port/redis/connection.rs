@@ -95,6 +95,7 @@ impl Connection {
             snapshot: serving.snapshot,
             status: serving.status,
             keys: serving.keys,
+            moved: Vec::new(),
         };
         let now = Instant::now();
         Self {
@@ -179,7 +180,7 @@ impl Connection {
             let out = &mut self.output.bytes;
             if self
                 .session
-                .poll_waiting(out, &self.context.keys, waker)
+                .poll_waiting(out, &mut self.context, waker)
                 .is_pending()
             {
                 return Halt::Keys;

@@ -8,7 +8,7 @@ use keywright_store::Failure;
 
 use crate::port::redis::answer;
 use crate::port::redis::client::Client;
-use crate::port::redis::told::AskedKeys;
+use crate::port::redis::told::{AskedKeys, Away, Moved};
 use crate::users::login::ComingUser;
 
 /// What becomes of a request.
@@ -23,12 +23,25 @@ pub(super) enum Outcome {
     Login(ComingUser, Greeting),
     /// Something is being done in the store.
     Doing(Doing),
+    /// Keys of its slot are given by another program, which it was told.
+    Moved(Moved),
+    /// They are by another program at this address: the connection ends.
+    Gone,
     /// The client goes.
     Quit,
     /// It speaks another protocol.
     Stray,
     /// It said too many wrong passwords.
     Guesses,
+}
+
+impl From<Away> for Outcome {
+    fn from(away: Away) -> Self {
+        match away {
+            Away::Moved(moved) => Self::Moved(moved),
+            Away::Gone => Self::Gone,
+        }
+    }
 }
 
 /// What is answered once a client is let in.

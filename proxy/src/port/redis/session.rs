@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use keywright_core::{Cause, KeyBatch};
+use keywright_core::Cause;
 use keywright_resp::fault::Fault;
 use keywright_resp::limits::Limits;
 use keywright_resp::reply::Writer;
@@ -14,12 +14,12 @@ use keywright_store::Failure;
 
 use crate::config::port::redis::RedisLimits;
 use crate::metrics::port::CutOff;
-use crate::port::keys::PortKeys;
+use crate::port::issue::Issued;
 use crate::port::redis::client::Client;
 use crate::port::redis::commands::carry_out;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::outcome::{Doing, Greeting, Outcome};
-use crate::port::redis::told::AskedKeys;
+use crate::port::redis::told::{AskedKeys, Away};
 use crate::port::redis::turn::Turn;
 use crate::port::redis::{login, refused};
 use crate::users::login::ComingUser;
@@ -30,7 +30,7 @@ const ARGUMENTS_MAX: u32 = 1_024;
 const REQUEST_BYTES: u32 = 64 << 10;
 
 /// Keys on their way.
-type Keys = Pin<Box<dyn Future<Output = Result<KeyBatch, Failure>> + Send>>;
+type Keys = Pin<Box<dyn Future<Output = Result<Issued, Failure>> + Send>>;
 
 /// Where a connection is.
 enum Phase {
@@ -115,7 +115,11 @@ impl Session {
         let limits = context.limits;
         Self {
             reader: Reader::new(limits_of(&limits)),
-            client: Client::new(number, login::at_first(&context.keys)),
+            client: Client::new(
+                number,
+                login::at_first(&context.keys),
+                context.keys.cluster.is_some(),
+            ),
             phase: Phase::Serving,
             limits,
         }
@@ -195,20 +199,32 @@ impl Session {
                 Err(fault) => self.give_up(fault, out),
             }
         };
+        if halt == Halt::Dry {
+            context.moved.clear();
+        }
         turn.note();
         context.keys.figures.requests(u64::from(requests));
         Served { bytes, halt }
     }
 
-    fn go_on(&mut self, outcome: Outcome, turn: &mut Turn, context: &PortContext) {
+    fn go_on(&mut self, outcome: Outcome, turn: &mut Turn, context: &mut PortContext) {
         self.phase = match outcome {
             Outcome::Answered => return,
             Outcome::Issued(asked) => return turn.answered(asked),
             Outcome::Keys(asked) => {
                 let snapshot = context.snapshot.clone();
-                let keys = asked.request.take(snapshot, context.port);
+                let request = asked.request.clone();
+                let (port, is_clustered) = (context.port, context.keys.cluster.is_some());
+                let keys = async move {
+                    match is_clustered {
+                        true => request.issue(snapshot, port).await,
+                        false => request.take(snapshot, port).await.map(Issued::Keys),
+                    }
+                };
                 Phase::Waiting(Wait::Keys(asked, Box::pin(keys), turn.began()))
             }
+            Outcome::Moved(moved) => return context.note_moved(moved),
+            Outcome::Gone => Phase::Ending(None),
             Outcome::Login(coming, greeting) => Phase::Waiting(Wait::Login(coming, greeting)),
             Outcome::Doing(doing) => Phase::Waiting(Wait::Doing(doing)),
             Outcome::Quit => Phase::Ending(None),
@@ -235,12 +251,13 @@ impl Session {
     pub(super) fn poll_waiting(
         &mut self,
         out: &mut Vec<u8>,
-        keys: &PortKeys,
+        context: &mut PortContext,
         waker: &mut Context<'_>,
     ) -> Poll<()> {
         let Phase::Waiting(wait) = &mut self.phase else {
             return Poll::Ready(());
         };
+        let keys = &context.keys;
         let client = &mut self.client;
         let mut to = Writer::new(out, client.protocol());
         let next = match wait {
@@ -250,12 +267,22 @@ impl Session {
                 let may = client
                     .look_again(keys)
                     .and_then(|()| client.who().may_use(asked.name().as_bytes()));
-                match may.and(taken) {
-                    Ok(taken) => asked.tell(&taken, keys, &mut to),
-                    Err(failure) => refused::refuse(keys, asked.name(), &failure, &mut to),
-                }
+                let told = match may.and(taken) {
+                    Ok(taken) => asked.tell(taken, keys, &mut to),
+                    Err(failure) => {
+                        refused::refuse(keys, asked.name(), &failure, &mut to);
+                        Ok(())
+                    }
+                };
                 asked.took(1, began.elapsed());
-                Phase::Serving
+                match told {
+                    Ok(()) => Phase::Serving,
+                    Err(Away::Moved(moved)) => {
+                        context.note_moved(moved);
+                        Phase::Serving
+                    }
+                    Err(Away::Gone) => Phase::Ending(None),
+                }
             }
             Wait::Login(coming, greeting) => {
                 let greeting = greeting.clone();
@@ -272,6 +299,8 @@ impl Session {
                         | Outcome::Keys(_)
                         | Outcome::Login(_, _)
                         | Outcome::Doing(_)
+                        | Outcome::Moved(_)
+                        | Outcome::Gone
                         | Outcome::Quit
                         | Outcome::Stray => Phase::Serving,
                     },

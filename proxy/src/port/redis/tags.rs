@@ -4,7 +4,7 @@ use keywright_core::{Cause, Step, Tag};
 use keywright_resp::command::Altered;
 use keywright_resp::reply::Writer;
 use keywright_store::users::Right;
-use keywright_store::{Failure, KeySpec, TagChange};
+use keywright_store::{Failure, KeySpec, TagChange, TagOrder};
 
 use crate::port::access::Who;
 use crate::port::issue;
@@ -13,18 +13,49 @@ use crate::port::redis::manage::{refuse, users_of};
 use crate::port::redis::outcome::{Done, Outcome};
 
 /// Makes a tag that nobody of the program's configuration names. It begins at 1, or above one that was dropped.
-pub(super) fn create(name: &[u8], who: &Who, keys: &PortKeys, to: &mut Writer<'_>) -> Outcome {
+pub(super) fn create(
+    (name, order): (&[u8], Option<&[u8]>),
+    who: &Who,
+    keys: &PortKeys,
+    to: &mut Writer<'_>,
+) -> Outcome {
     let wanted = users_of(keys, who.may_manage(Right::Create, name));
-    let wanted = wanted.and_then(|users| Ok((users, unused_tag(name, keys)?)));
+    let wanted = wanted.and_then(|users| Ok((users, unused_tag(name, keys)?, order_of(order)?)));
     match wanted.map_err(made_by_init) {
-        Ok((users, tag)) => {
+        Ok((users, tag, order)) => {
             let users = users.clone();
             Outcome::Doing(Box::pin(async move {
-                let made = users.create(&tag).await;
+                let made = users.create(&tag, order).await;
                 made.map(|()| Done::Ok).map_err(made_by_init)
             }))
         }
         Err(failure) => refuse(keys, name, &failure, to),
+    }
+}
+
+/// The order that was asked for.
+fn order_of(order: Option<&[u8]>) -> Result<TagOrder, Failure> {
+    let Some(order) = order else {
+        return Ok(TagOrder::default());
+    };
+    let named = String::from_utf8_lossy(order).to_ascii_lowercase();
+    TagOrder::parse(&named).ok_or_else(|| {
+        let shown = order.get(..64).unwrap_or(order).escape_ascii();
+        let message = format!("the order of a tag is distinct or monotonic, not \"{shown}\"");
+        Failure::new(Cause::ArgumentOutOfRange, message)
+    })
+}
+
+/// Lets another program give keys of ordered tags.
+pub(super) fn demote(who: &Who, keys: &PortKeys, to: &mut Writer<'_>) -> Outcome {
+    match users_of(keys, who.may_administer()) {
+        Ok(users) => {
+            let users = users.clone();
+            Outcome::Doing(Box::pin(
+                async move { users.demote().await.map(|()| Done::Ok) },
+            ))
+        }
+        Err(failure) => refuse(keys, b"", &failure, to),
     }
 }
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_resp::reply::Writer;
+use keywright_resp::slot;
 use keywright_store::Failure;
 
-use crate::port::issue::{self, KeyRequest};
+use crate::port::issue::{self, Issued, KeyRequest, Wants};
 use crate::port::keys::{NamedKeys, PortKeys};
 use crate::port::redis::refused;
 
@@ -23,6 +24,47 @@ pub(super) enum Form {
     One,
     /// All, in an array.
     List,
+    /// The last that was given, as bytes; none is taken.
+    Recent,
+}
+
+impl Form {
+    fn wants(self) -> Wants {
+        match self {
+            Self::Last => Wants::Run,
+            Self::One | Self::List => Wants::List,
+            Self::Recent => Wants::Last,
+        }
+    }
+}
+
+/// Why a client gets nothing here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Away {
+    /// Another program gives the keys of the slot.
+    Moved(Moved),
+    /// So does one at this program's own address: a new connection leads to it.
+    Gone,
+}
+
+/// A slot whose keys another program gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Moved {
+    /// The slot.
+    pub(super) slot: u16,
+    address: String,
+}
+
+impl Moved {
+    pub(super) fn new(name: &[u8], address: String) -> Self {
+        let slot = slot::of(name);
+        Self { slot, address }
+    }
+
+    /// Tells a client where to ask.
+    pub(super) fn tell(&self, to: &mut Writer<'_>) {
+        to.error("MOVED", &format!("{} {}", self.slot, self.address));
+    }
 }
 
 /// A request for keys, and how they are told.
@@ -49,7 +91,7 @@ impl AskedKeys {
         };
         match checked(named, (count, form), output_bytes_max) {
             Ok(count) => Ok(Self {
-                request: KeyRequest::new(named, count, form == Form::Last),
+                request: KeyRequest::new(named, count, form.wants()),
                 form,
             }),
             Err(failure) => Err((Some(Arc::clone(named)), failure)),
@@ -71,11 +113,29 @@ impl AskedKeys {
         self.request.named().figures.took(count, each);
     }
 
-    /// Tells keys that were taken, or why they cannot be.
-    pub(super) fn tell(&self, taken: &KeyBatch, keys: &PortKeys, to: &mut Writer<'_>) {
-        if let Err(failure) = self.write(taken, to) {
-            refused::refuse(keys, self.name(), &failure, to);
+    /// Tells what was found. Inside: the client is to ask another program, or to come again.
+    pub(super) fn tell(
+        &self,
+        issued: Issued,
+        keys: &PortKeys,
+        to: &mut Writer<'_>,
+    ) -> Result<(), Away> {
+        match issued {
+            Issued::Keys(taken) => {
+                if let Err(failure) = self.write(&taken, to) {
+                    refused::refuse(keys, self.name(), &failure, to);
+                }
+            }
+            Issued::Last(0) => to.null(),
+            Issued::Last(last) => to.bulk_number(last),
+            Issued::Elsewhere(address) => {
+                let moved = Moved::new(self.name().as_bytes(), address);
+                moved.tell(to);
+                return Err(Away::Moved(moved));
+            }
+            Issued::BySuccessor => return Err(Away::Gone),
         }
+        Ok(())
     }
 
     /// They count as used, whatever becomes of the reply.
@@ -88,7 +148,7 @@ impl AskedKeys {
             {
                 return Err(not_consecutive(named));
             }
-            (Form::Last | Form::One, _) => {
+            (Form::Last | Form::One | Form::Recent, _) => {
                 let at = keys.len().saturating_sub(1);
                 write_key(keys, at, to)?;
                 keys.number(at)
@@ -114,7 +174,7 @@ fn checked(
     (count, form): (i64, Form),
     output_bytes_max: usize,
 ) -> Result<u64, Failure> {
-    if form == Form::Last && !named.is_number() {
+    if (form == Form::Last || form == Form::Recent) && !named.is_number() {
         return Err(no_number(named));
     }
     let count = issue::count(named, count)?;

@@ -1,6 +1,7 @@
 use keywright_core::{Step, StepPolicy};
 
 use super::*;
+use crate::clock::SystemClock;
 use crate::reserve::{Ends, TagRow};
 
 const LIMITS: Limits = Limits {
@@ -12,6 +13,11 @@ const LIMITS: Limits = Limits {
     backoff_ms_max: 1,
     range_ids_max: 1_000,
 };
+
+/// Of a program that does not stand for the lease of ordered tags.
+fn seat() -> Arc<Seat> {
+    Arc::new(Seat::new(Arc::new(SystemClock)))
+}
 
 fn granted(residue: Residue, start: u64, end: u64) -> Granted {
     let step = Step::new(100).unwrap();
@@ -45,7 +51,7 @@ fn granted(residue: Residue, start: u64, end: u64) -> Granted {
 fn handed_back(residue: Residue, ranges: &[(u64, u64)], taken: u64) -> Vec<(u64, u64)> {
     let limits = LIMITS;
     let tag = Tag::parse("orders").unwrap();
-    let supply = SegmentSupply::new("segment:orders".to_owned(), tag, residue, &limits);
+    let supply = SegmentSupply::new("segment:orders".to_owned(), (tag, residue), &limits, seat());
     let mut state = Refilling::new(&limits);
     for (start, end) in ranges {
         assert!(accept(&supply, &mut state, &granted(residue, *start, *end)));
@@ -109,7 +115,12 @@ fn ranges_that_continue_each_other_are_handed_back_as_one() {
 #[test]
 fn ranges_of_an_older_generation_are_dropped_also_when_they_come_late() {
     let tag = Tag::parse("orders").unwrap();
-    let supply = SegmentSupply::new("segment:orders".to_owned(), tag, Residue::ALL, &LIMITS);
+    let supply = SegmentSupply::new(
+        "segment:orders".to_owned(),
+        (tag, Residue::ALL),
+        &LIMITS,
+        seat(),
+    );
     let mut state = Refilling::new(&LIMITS);
     let granted = |start, end, generation| Granted {
         generation,

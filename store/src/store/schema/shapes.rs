@@ -61,6 +61,7 @@ pub(super) const SEGMENT: Shape = Shape {
         ("first_id", "bigint"),
         ("key_space_id", "varchar"),
         ("dropped_ms", "bigint"),
+        ("issue_order", "varchar"),
         (UPDATED_AT, "timestamp"),
     ],
 };
@@ -273,8 +274,33 @@ pub(super) const USER_VERSION: Shape = Shape {
     columns: &[("id", "bigint"), ("version", "varchar")],
 };
 
+pub(super) const ORDER_LEASE: Shape = Shape {
+    table: "keywright_order_lease",
+    key_columns: 1,
+    columns: &[
+        ("id", "bigint"),
+        ("owner", "varchar"),
+        ("holder", "varchar"),
+        ("address", "varchar"),
+        ("epoch", "bigint"),
+        ("renewal", "bigint"),
+        ("ttl_ms", "bigint"),
+    ],
+};
+
+pub(super) const ORDER_NODE: Shape = Shape {
+    table: "keywright_order_node",
+    key_columns: 1,
+    columns: &[
+        ("program", "varchar"),
+        ("holder", "varchar"),
+        ("address", "varchar"),
+        ("seen_at", "datetime"),
+    ],
+};
+
 /// All of them; the first is not used where tags are another system's.
-pub(super) const SHAPES: [&Shape; 17] = [
+pub(super) const SHAPES: [&Shape; 19] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -292,10 +318,12 @@ pub(super) const SHAPES: [&Shape; 17] = [
     &USER,
     &USER_GRANT,
     &USER_VERSION,
+    &ORDER_LEASE,
+    &ORDER_NODE,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 17] = [
+pub const OWN_TABLES: [&str; 19] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -313,4 +341,6 @@ pub const OWN_TABLES: [&str; 17] = [
     USER.table,
     USER_GRANT.table,
     USER_VERSION.table,
+    ORDER_LEASE.table,
+    ORDER_NODE.table,
 ];

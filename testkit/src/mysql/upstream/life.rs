@@ -10,9 +10,10 @@ use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
 use super::Upstream;
+use super::initialised::initialise;
 use super::programs::Programs;
 use crate::machine::account;
-use crate::machine::process::{run, send};
+use crate::machine::process::send;
 use crate::machine::scratch::Scratch;
 use crate::{Account, Flavour, Result, WAIT_MAX, free_port, wait_until};
 
@@ -32,17 +33,18 @@ fn first_start(
         options: options.iter().map(|&option| option.to_owned()).collect(),
         port: free_port()?,
         process: None,
-        scratch: Scratch::new(flavour.name(), account)?,
+        scratch: Scratch::for_data(flavour.name(), account)?,
     };
     let tmp_dir = server.tmp_dir();
     fs::create_dir(&tmp_dir).context("making the server's temporary directory")?;
     account.own(&tmp_dir)?;
-    run(&mut server.programs.initialise(
+    initialise(
+        &server.programs,
         account,
         &server.data_dir(),
         &tmp_dir,
         &server.options,
-    )?)?;
+    )?;
     if flavour == Flavour::MySql {
         server.write_init_file()?;
     }

@@ -65,12 +65,24 @@ impl Programs {
                 .args(["--initialize-insecure", &data_dir])
                 .arg("--innodb-flush-log-at-trx-commit=0"),
         };
-        // It stays with a data directory of MySQL's.
-        let mut kept = options.iter();
-        command.args(kept.find(|option| option.starts_with("--lower-case-table-names=")));
+        command.args(Programs::kept_option(options));
         // Several at once would take each other's files for their own.
         command.arg(format!("--tmpdir={}", tmp_dir.display()));
         Ok(command)
+    }
+
+    /// The option that stays with a data directory of MySQL's.
+    pub(super) fn kept_option(options: &[String]) -> Option<&str> {
+        let mut all = options.iter().map(String::as_str);
+        all.find(|option| option.starts_with("--lower-case-table-names="))
+    }
+
+    /// The file that the server is.
+    pub(super) fn server_file(&self) -> PathBuf {
+        match self {
+            Programs::MariaDb => PathBuf::from(MARIADB),
+            Programs::MySql(tree) => tree.root.join("usr/sbin/mysqld"),
+        }
     }
 
     /// The server's command, without the options that are the same for both flavours.

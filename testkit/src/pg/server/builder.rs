@@ -132,7 +132,7 @@ impl PgServer {
         env: Vec<(String, String)>,
         fake_clock: bool,
     ) -> Result<PgServer> {
-        let scratch = Scratch::new("server", account)?;
+        let scratch = Scratch::for_data("server", account)?;
         make_dir(account, &scratch.path().join("socket"))?;
         let clock = if fake_clock {
             Some(FakeClock::new(scratch.path(), account)?)

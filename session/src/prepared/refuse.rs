@@ -1,0 +1,65 @@
+//! Executions that are refused, and what was sent for them as long data.
+
+use keywright_rewrite::Unsupported;
+use keywright_wire::bytes::Header;
+
+use crate::connection::Connection;
+use crate::step::Step;
+
+impl Connection {
+    /// An execution is needed whole.
+    pub(crate) fn refuse_long_execution(&mut self) -> Step {
+        self.refuse_long(
+            "keywright: parameters of a statement on a table with a rule are longer than rewrite_bytes_max",
+        )
+    }
+
+    /// Refuses an execution. What was sent as long data for it must not become part of the next one.
+    pub(crate) fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
+        self.forget_long_data(id);
+        let rule = self.rule_of_statement(id);
+        self.refuse_unsupported(header, rule, what)
+    }
+
+    pub(crate) fn rule_of_statement(&self, id: u32) -> Option<usize> {
+        self.statements
+            .ours
+            .get(&id)
+            .map(|statement| statement.rule)
+    }
+
+    pub(crate) fn forget_long_data(&mut self, id: u32) {
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return;
+        };
+        if statement.long_data.is_empty() {
+            return;
+        }
+        statement.long_data.clear();
+        self.ask_to_forget(id);
+    }
+
+    /// Refuses an execution. What was sent as long data for it must not become part of the next one.
+    pub(crate) fn refuse_select_execution(
+        &mut self,
+        header: Header,
+        id: u32,
+        what: Unsupported,
+    ) -> Step {
+        self.forget_long_data_of_select(id);
+        let select = self.statements.selects.get(&id);
+        let rule = select.map(|select| select.rule);
+        self.refuse_unsupported(header, rule, what)
+    }
+
+    pub(crate) fn forget_long_data_of_select(&mut self, id: u32) {
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return;
+        };
+        if select.long_data.is_empty() {
+            return;
+        }
+        select.long_data.clear();
+        self.ask_to_forget(id);
+    }
+}

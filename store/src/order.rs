@@ -1,0 +1,329 @@
+//! Who issues keys of ordered tags: one program at a time, by a lease in the store. Pure; times are arguments.
+//!
+//! The promise is: a request that was sent after a reply had been read gets a larger id. Why it holds, as long as no machine's
+//! `CLOCK_BOOTTIME` runs faster than another's by more than [`drift_ms`] allows for:
+//! 1. The active program may issue until a moment of its own clock: that before it sent the renewal which succeeded last, and the time to
+//!    live, less the drift. It compares its clock with that *after* a request was read. So at the moment of the comparison nobody else was
+//!    active, and whatever the client had read before came from this program or from an earlier one.
+//! 2. A standby takes over when it has read the same renewal twice, with a whole time to live between by its own clock, counted from when
+//!    the first *had been* read; and only if that renewal still stands ([`Action::TakeOver`] is a compare-and-swap on it). Or at once, when the
+//!    lease was released, which its holder does when it issues no more.
+//! 3. Each takeover is an epoch. The store reserves of ordered tags for the active epoch alone, so what a later epoch issues lies above all
+//!    that an earlier one can have. A range is of one epoch, and nothing is taken of it in another ([`ranges`]).
+//! 4. Within an epoch ids are taken in ascending order.
+
+pub mod ranges;
+
+/// Which renewal of the lease it is. Another one whenever anything has changed: also when another server says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewal {
+    /// The server of the store that says so.
+    pub server: String,
+    /// Counts takeovers.
+    pub epoch: u64,
+    /// Counts takeovers, renewals and releases.
+    pub number: u64,
+}
+
+/// Who has the lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// Nobody: it was given back by a program that issues no more.
+    Nobody,
+    /// A program.
+    Program {
+        /// Unique to one run of it.
+        owner: String,
+        /// Where its clients reach it.
+        address: String,
+        /// How long it may go without renewal, milliseconds.
+        ttl_ms: u64,
+    },
+}
+
+/// The lease as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRow {
+    /// Which renewal it is.
+    pub renewal: Renewal,
+    /// Who has it.
+    pub holder: Holder,
+}
+
+/// The right to issue: in this epoch, before that moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tenure {
+    /// The epoch.
+    pub epoch: u64,
+    /// The first moment at which nothing may be issued any more, `CLOCK_BOOTTIME` in milliseconds.
+    pub until_ms: u64,
+}
+
+impl Tenure {
+    /// Whether something may be issued for a request that was read before the clock was.
+    #[must_use]
+    pub fn allows(self, epoch: u64, now_ms: u64) -> bool {
+        self.epoch == epoch && now_ms < self.until_ms
+    }
+}
+
+/// What the program is to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Read the lease.
+    Read,
+    /// Take it, if this renewal still stands, in this epoch.
+    TakeOver {
+        /// What was seen last.
+        seen: Renewal,
+        /// The new epoch.
+        epoch: u64,
+    },
+    /// Renew it, if it still is of this epoch and this program's.
+    Renew {
+        /// The epoch.
+        epoch: u64,
+    },
+    /// Nothing, before this moment.
+    Wait {
+        /// By the same clock.
+        until_ms: u64,
+    },
+}
+
+/// What became of something that was written to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It stands.
+    Yes,
+    /// It does not: another renewal stood.
+    No,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What a program is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Role {
+    /// It looks whether the lease is renewed.
+    Standby {
+        watched: Option<Watched>,
+        /// It takes nothing before, since it has just given the lease up.
+        not_before_ms: u64,
+    },
+    /// It issues.
+    Active { tenure: Tenure, renew_at_ms: u64 },
+    /// Something went wrong that nobody expected: it does nothing for a while.
+    Resting { until_ms: u64 },
+    /// It ends, and takes nothing any more.
+    Leaving,
+}
+
+/// A renewal that is looked at, since it had been read for the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Watched {
+    row: LeaseRow,
+    since_ms: u64,
+}
+
+/// What the lease is to one program.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    ttl_ms: u64,
+    role: Role,
+    /// The largest epoch and renewal that it has seen: a store that has less was restored from a backup.
+    seen: (u64, u64),
+    /// The lease is read no sooner.
+    read_at_ms: u64,
+}
+
+/// How far the clocks of two machines may go apart within a time to live.
+#[must_use]
+pub fn drift_ms(ttl_ms: u64) -> u64 {
+    ttl_ms.div_ceil(10)
+}
+
+/// How often a lease is renewed.
+#[must_use]
+pub fn renew_ms(ttl_ms: u64) -> u64 {
+    (ttl_ms / 5).max(1)
+}
+
+/// How often a standby reads it.
+#[must_use]
+pub fn read_ms(ttl_ms: u64) -> u64 {
+    (ttl_ms / 100).clamp(1, 250)
+}
+
+impl Candidate {
+    /// Of a program that begins.
+    #[must_use]
+    pub fn new(ttl_ms: u64) -> Self {
+        Self {
+            ttl_ms,
+            role: Role::Standby {
+                watched: None,
+                not_before_ms: 0,
+            },
+            seen: (0, 0),
+            read_at_ms: 0,
+        }
+    }
+
+    /// In which epoch it may issue, and until when.
+    #[must_use]
+    pub fn tenure(&self) -> Option<Tenure> {
+        match &self.role {
+            Role::Active { tenure, .. } => Some(*tenure),
+            Role::Standby { .. } | Role::Resting { .. } | Role::Leaving => None,
+        }
+    }
+
+    /// What to do at this moment.
+    pub fn next(&mut self, now_ms: u64) -> Action {
+        match &self.role {
+            Role::Active { tenure, .. } if now_ms >= tenure.until_ms => {
+                self.stand_by(0);
+                Action::Read
+            }
+            Role::Active {
+                tenure,
+                renew_at_ms,
+            } => match now_ms >= *renew_at_ms {
+                true => Action::Renew {
+                    epoch: tenure.epoch,
+                },
+                false => Action::Wait {
+                    until_ms: *renew_at_ms,
+                },
+            },
+            Role::Resting { until_ms } if now_ms < *until_ms => Action::Wait {
+                until_ms: *until_ms,
+            },
+            Role::Resting { .. } => {
+                self.stand_by(0);
+                Action::Read
+            }
+            Role::Standby { .. } if now_ms < self.read_at_ms => Action::Wait {
+                until_ms: self.read_at_ms,
+            },
+            Role::Standby { .. } => Action::Read,
+            Role::Leaving => Action::Wait { until_ms: u64::MAX },
+        }
+    }
+
+    /// The lease was read; the clock, behind that. What is to be done about it: take it, or nothing.
+    pub fn has_read(&mut self, row: &LeaseRow, now_ms: u64) -> Option<Action> {
+        self.read_at_ms = now_ms.saturating_add(read_ms(self.ttl_ms));
+        let Role::Standby {
+            watched,
+            not_before_ms,
+        } = &mut self.role
+        else {
+            return None;
+        };
+        let number = (row.renewal.epoch, row.renewal.number);
+        let is_restored = number < self.seen;
+        self.seen = self.seen.max(number);
+        let known = watched.take().filter(|its| its.row == *row);
+        let since_ms = known.map_or(now_ms, |its| its.since_ms);
+        *watched = Some(Watched {
+            row: row.clone(),
+            since_ms,
+        });
+        let watched_ms = now_ms.saturating_sub(since_ms);
+        let is_free = match &row.holder {
+            Holder::Program { ttl_ms, .. } => watched_ms >= self.ttl_ms.max(*ttl_ms),
+            Holder::Nobody if is_restored => watched_ms >= self.ttl_ms,
+            Holder::Nobody => now_ms >= *not_before_ms,
+        };
+        is_free.then(|| Action::TakeOver {
+            seen: row.renewal.clone(),
+            epoch: self.seen.0.saturating_add(1),
+        })
+    }
+
+    /// The lease was to be taken in an epoch. `sent_ms`: the clock before that was sent.
+    pub fn took_over(&mut self, epoch: u64, written: Written, sent_ms: u64, now_ms: u64) {
+        match (&self.role, written) {
+            (Role::Standby { .. }, Written::Yes) => {
+                self.seen = self.seen.max((epoch, 0));
+                self.role = self.active(epoch, sent_ms);
+            }
+            (Role::Standby { .. }, Written::No) => self.stand_by(0),
+            (Role::Standby { .. }, Written::Unknown) => self.rest(now_ms),
+            (Role::Active { .. } | Role::Resting { .. } | Role::Leaving, _) => {}
+        }
+    }
+
+    /// The lease was to be renewed. `sent_ms`: the clock before that was sent.
+    pub fn renewed(&mut self, epoch: u64, written: Written, sent_ms: u64, now_ms: u64) {
+        let until_ms = match &self.role {
+            Role::Active { tenure, .. } if tenure.epoch == epoch => tenure.until_ms,
+            Role::Active { .. } | Role::Standby { .. } | Role::Resting { .. } | Role::Leaving => {
+                return;
+            }
+        };
+        match written {
+            Written::Yes => self.role = self.active(epoch, sent_ms),
+            Written::No => self.stand_by(0),
+            // It issues on while it may, and asks again.
+            Written::Unknown => {
+                self.role = Role::Active {
+                    tenure: Tenure { epoch, until_ms },
+                    renew_at_ms: now_ms.saturating_add(read_ms(self.ttl_ms)),
+                };
+            }
+        }
+    }
+
+    /// The store does not say what it must.
+    pub fn rest(&mut self, now_ms: u64) {
+        self.role = Role::Resting {
+            until_ms: now_ms.saturating_add(self.ttl_ms.saturating_mul(2)),
+        };
+    }
+
+    /// The store reserves nothing more in an epoch: somebody else has taken over.
+    pub fn lost(&mut self, epoch: u64) {
+        if self.tenure().is_some_and(|tenure| tenure.epoch == epoch) {
+            self.stand_by(0);
+        }
+    }
+
+    /// It issues nothing from now on, so that somebody else can; the epoch that is to be released. Nobody asks what became of the release.
+    pub fn demote(&mut self, now_ms: u64) -> Option<u64> {
+        let epoch = self.tenure()?.epoch;
+        self.stand_by(now_ms.saturating_add(self.ttl_ms));
+        Some(epoch)
+    }
+
+    /// The same for good.
+    pub fn leave(&mut self) -> Option<u64> {
+        let epoch = self.tenure().map(|tenure| tenure.epoch);
+        self.role = Role::Leaving;
+        epoch
+    }
+
+    fn stand_by(&mut self, not_before_ms: u64) {
+        self.read_at_ms = 0;
+        self.role = Role::Standby {
+            watched: None,
+            not_before_ms,
+        };
+    }
+
+    fn active(&self, epoch: u64, sent_ms: u64) -> Role {
+        let lasts_ms = self.ttl_ms.saturating_sub(drift_ms(self.ttl_ms));
+        Role::Active {
+            tenure: Tenure {
+                epoch,
+                until_ms: sent_ms.saturating_add(lasts_ms),
+            },
+            renew_at_ms: sent_ms.saturating_add(renew_ms(self.ttl_ms)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

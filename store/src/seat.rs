@@ -1,0 +1,197 @@
+//! What one program knows of the lease of those who issue keys of ordered tags, shared by all that issues.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use tracing::info;
+
+use crate::clock::Clock;
+use crate::order::{Candidate, Holder, LeaseRow, Tenure};
+use crate::store::order_rows::NodeRow;
+
+/// How a program stands for the lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderSettings {
+    /// Where clients reach it, `host:port`.
+    pub address: String,
+    /// How long the lease may go without renewal, milliseconds.
+    pub ttl_ms: u64,
+}
+
+/// What a program knows of ordered tags, shared by all that issues.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// Another number whenever another program is active, or this one is or is not any more.
+    changed: watch::Sender<u64>,
+    pub(crate) wake: Notify,
+    pub(crate) is_closed: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Nothing: this program does not stand.
+    pub(crate) standing: Option<Standing>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) settings: OrderSettings,
+    pub(crate) owner: Arc<str>,
+    pub(crate) candidate: Candidate,
+    /// Who has the lease, as it was read last.
+    pub(crate) holder: Option<(String, String)>,
+    pub(crate) nodes: Vec<NodeRow>,
+    /// It ends.
+    pub(crate) leaves: bool,
+}
+
+/// Where keys of ordered tags are issued at this moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// Here, until then.
+    Here(Tenure),
+    /// By another program.
+    Elsewhere(String),
+    /// By the program that has taken this one's place, and its address.
+    BySuccessor,
+    /// Nobody knows.
+    Nowhere,
+}
+
+impl Seat {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            state: Mutex::default(),
+            changed: watch::channel(0).0,
+            wake: Notify::new(),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The clock that deadlines are compared with.
+    pub(crate) fn now_ms(&self) -> Option<u64> {
+        self.clock.boot_ms()
+    }
+
+    /// Where keys of ordered tags are issued.
+    pub(crate) fn is_where(&self) -> Where {
+        match &self.state().standing {
+            None => Where::Nowhere,
+            Some(standing) => standing.is_where(),
+        }
+    }
+
+    /// By which right ranges of ordered tags are reserved now: owner and epoch.
+    pub(crate) fn right(&self) -> Option<(Arc<str>, u64)> {
+        let state = self.state();
+        let standing = state.standing.as_ref()?;
+        let tenure = standing.candidate.tenure()?;
+        Some((Arc::clone(&standing.owner), tenure.epoch))
+    }
+
+    /// Whether this program stands.
+    pub(crate) fn stands(&self) -> bool {
+        self.state().standing.is_some()
+    }
+
+    /// Sees when another program is active, or this one is or is not any more.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// The store reserves nothing more in an epoch.
+    pub(crate) fn lost(&self, epoch: u64) {
+        self.with(|standing| standing.candidate.lost(epoch));
+        self.wake.notify_one();
+    }
+
+    /// Changes what is known, and tells of it where keys are issued elsewhere then.
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Standing) -> T) -> Option<T> {
+        let mut state = self.state();
+        let standing = state.standing.as_mut()?;
+        let before = standing.place();
+        let result = change(standing);
+        let after = standing.place();
+        drop(state);
+        if before != after {
+            match &after {
+                Place::Here(epoch) => info!(epoch, "this program issues keys of ordered tags now"),
+                Place::Elsewhere(address) => {
+                    info!(address, "another program issues keys of ordered tags");
+                }
+                Place::Nowhere => info!("it is not known who issues keys of ordered tags"),
+            }
+            self.changed
+                .send_modify(|count| *count = count.wrapping_add(1));
+        }
+        Some(result)
+    }
+
+    /// It asks for nothing any more.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+}
+
+/// Where keys are issued, but for how long.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Here(u64),
+    Elsewhere(String),
+    Nowhere,
+}
+
+impl Standing {
+    pub(crate) fn place(&self) -> Place {
+        match (self.candidate.tenure(), &self.holder) {
+            (Some(tenure), _) => Place::Here(tenure.epoch),
+            (None, Some((owner, address))) if **owner != *self.owner && !address.is_empty() => {
+                Place::Elsewhere(address.clone())
+            }
+            (None, Some(_) | None) => Place::Nowhere,
+        }
+    }
+
+    /// Whether another program is the active one.
+    pub(crate) fn is_holder(&self, program: &str) -> bool {
+        match self.place() {
+            Place::Elsewhere(_) => self
+                .holder
+                .as_ref()
+                .is_some_and(|(owner, _)| owner == program),
+            Place::Here(_) | Place::Nowhere => false,
+        }
+    }
+
+    fn is_where(&self) -> Where {
+        match self.candidate.tenure() {
+            Some(tenure) => Where::Here(tenure),
+            None => match self.place() {
+                Place::Elsewhere(address) if address != self.settings.address => {
+                    Where::Elsewhere(address)
+                }
+                // Where this program still is, unless that is one of its earlier lives: then it will be its turn.
+                Place::Elsewhere(_) if self.leaves => Where::BySuccessor,
+                Place::Elsewhere(_) | Place::Here(_) | Place::Nowhere => Where::Nowhere,
+            },
+        }
+    }
+}
+
+impl Standing {
+    pub(crate) fn note(&mut self, row: &LeaseRow) {
+        self.holder = match &row.holder {
+            Holder::Nobody => None,
+            Holder::Program { owner, address, .. } => Some((owner.clone(), address.clone())),
+        };
+    }
+}

@@ -1,0 +1,98 @@
+//! Keys of an ordered tag: taken by the program that is active, from ranges of its epoch.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::order::ranges::OrderedRanges;
+use crate::seat::Seat;
+use crate::tag_order::TagOrder;
+
+/// What a request about an ordered tag gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ordered<T> {
+    /// What it asked for.
+    Have(T),
+    /// The program at this address is the one to ask.
+    Elsewhere(String),
+    /// So is the one that has taken this one's place, and its address.
+    BySuccessor,
+    /// Nothing yet.
+    Wait,
+    /// The tag is not ordered.
+    Distinct,
+}
+
+/// What a supply has where its tag is ordered.
+#[derive(Debug)]
+pub(super) struct OrderedSide {
+    pub(super) seat: Arc<Seat>,
+    /// Known with the first answer of the store, and the same ever after.
+    order: OnceLock<TagOrder>,
+    ranges: Mutex<OrderedRanges>,
+}
+
+impl OrderedSide {
+    pub(super) fn new(seat: Arc<Seat>) -> Self {
+        Self {
+            seat,
+            order: OnceLock::new(),
+            ranges: Mutex::default(),
+        }
+    }
+
+    pub(super) fn order(&self) -> Option<TagOrder> {
+        self.order.get().copied()
+    }
+
+    pub(super) fn learn(&self, order: TagOrder) {
+        let _ = self.order.set(order);
+    }
+
+    pub(super) fn stands(&self) -> bool {
+        self.seat.stands()
+    }
+
+    /// Owner and epoch of this program, where it is active and the tag is ordered.
+    pub(super) fn right(&self) -> Option<(Arc<str>, u64)> {
+        match self.order() {
+            Some(TagOrder::Monotonic) => self.seat.right(),
+            Some(TagOrder::Distinct) | None => None,
+        }
+    }
+
+    /// The store says that another program is active.
+    pub(super) fn lose(&self, epoch: Option<u64>) {
+        if let Some(epoch) = epoch {
+            self.seat.lost(epoch);
+        }
+    }
+
+    pub(super) fn is_full(&self, need: u64) -> bool {
+        match self.seat.right() {
+            // It may not even ask.
+            None => true,
+            Some((_, epoch)) => {
+                let ranges = self.ranges();
+                need <= ranges.longest(epoch) && !ranges.is_low(epoch)
+            }
+        }
+    }
+
+    pub(super) fn publish(&self, epoch: u64, range: (u64, u64), refill_percent: u32) {
+        self.ranges().publish(epoch, range, refill_percent);
+    }
+
+    pub(super) fn hi(&self) -> u64 {
+        self.ranges().hi()
+    }
+
+    pub(super) fn remaining(&self) -> u64 {
+        match self.right() {
+            Some((_, epoch)) => self.ranges().remaining(epoch),
+            None => 0,
+        }
+    }
+
+    pub(super) fn ranges(&self) -> MutexGuard<'_, OrderedRanges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

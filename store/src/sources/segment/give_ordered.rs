@@ -1,0 +1,136 @@
+//! Keys of an ordered tag out of its supply: at once, or when it is known who gives them.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use keywright_core::{Cause, KeyBatch};
+use tokio::time::Instant;
+
+use super::SegmentSupply;
+use crate::failure::Failure;
+use crate::order::ranges::OrderedRanges;
+use crate::seat::Where;
+use crate::sources::ordered::Ordered;
+use crate::tag_order::TagOrder;
+
+impl SegmentSupply {
+    /// The request was read before: the clock is looked at here, and nothing is taken when the program's time is up by then.
+    fn ordered_now<T>(
+        &self,
+        take: impl FnOnce(&mut OrderedRanges, u64) -> Option<T>,
+    ) -> Ordered<T> {
+        let side = &self.ordered;
+        match side.order() {
+            Some(TagOrder::Monotonic) => {}
+            Some(TagOrder::Distinct) => return Ordered::Distinct,
+            None => return Ordered::Wait,
+        }
+        let tenure = match side.seat.is_where() {
+            Where::Here(tenure) => tenure,
+            Where::Elsewhere(address) => return Ordered::Elsewhere(address),
+            Where::BySuccessor => return Ordered::BySuccessor,
+            Where::Nowhere => return Ordered::Wait,
+        };
+        let mut ranges = side.ranges();
+        let is_allowed = side
+            .seat
+            .now_ms()
+            .is_some_and(|now_ms| tenure.allows(tenure.epoch, now_ms));
+        if !is_allowed {
+            return Ordered::Wait;
+        }
+        let taken = take(&mut ranges, tenure.epoch);
+        let is_low = ranges.is_low(tenure.epoch);
+        drop(ranges);
+        if is_low {
+            self.demand.ask();
+        }
+        taken.map_or(Ordered::Wait, Ordered::Have)
+    }
+
+    pub(crate) fn try_ordered(&self, count: u64) -> Ordered<KeyBatch> {
+        let taken = self.ordered_now(|ranges, epoch| ranges.take(epoch, count));
+        match taken {
+            Ordered::Have(first) => {
+                let issued = &self.demand.figures.issued;
+                issued.fetch_add(count, Ordering::Relaxed);
+                Ordered::Have(KeyBatch::Numbers {
+                    first,
+                    spacing: 1,
+                    count,
+                })
+            }
+            Ordered::Elsewhere(address) => Ordered::Elsewhere(address),
+            Ordered::BySuccessor => Ordered::BySuccessor,
+            Ordered::Wait => Ordered::Wait,
+            Ordered::Distinct => Ordered::Distinct,
+        }
+    }
+
+    pub(crate) fn try_last_ordered(&self) -> Ordered<u64> {
+        self.ordered_now(|ranges, epoch| ranges.last(epoch))
+    }
+
+    pub(crate) async fn take_ordered(&self, count: u64) -> Result<Ordered<KeyBatch>, Failure> {
+        self.wait_ordered(count, || self.try_ordered(count)).await
+    }
+
+    pub(crate) async fn last_ordered(&self) -> Result<Ordered<u64>, Failure> {
+        self.wait_ordered(1, || self.try_last_ordered()).await
+    }
+
+    /// Waits for a refill while this program is active, and else until it is known which one is.
+    async fn wait_ordered<T>(
+        &self,
+        need: u64,
+        attempt: impl Fn() -> Ordered<T>,
+    ) -> Result<Ordered<T>, Failure> {
+        let wait_ms_max = self.demand.wait_ms_max();
+        let deadline = Instant::now() + Duration::from_millis(wait_ms_max);
+        let side = &self.ordered;
+        let mut changes = side.seat.changes();
+        // The refill task finds out who gives them; or it is the store that is waited for.
+        let refills = || side.order().is_none() || side.seat.right().is_some();
+        loop {
+            changes.borrow_and_update();
+            match attempt() {
+                Ordered::Wait => {}
+                found => return Ok(found),
+            }
+            let refilled = async {
+                if !refills() {
+                    return std::future::pending().await;
+                }
+                self.demand
+                    .take(need, || match attempt() {
+                        Ordered::Wait if refills() => None,
+                        found => Some(found),
+                    })
+                    .await
+            };
+            let changed = async {
+                // The sender lives as long as the supply.
+                let _ = changes.changed().await;
+            };
+            tokio::select! {
+                refilled = refilled => match refilled? {
+                    Ordered::Wait => {}
+                    found => return Ok(found),
+                },
+                () = changed => {}
+                () = tokio::time::sleep_until(deadline) => return Err(self.nobody(wait_ms_max)),
+            }
+        }
+    }
+
+    fn nobody(&self, waited_ms: u64) -> Failure {
+        if let Some(failure) = self.demand.last_failure() {
+            return failure;
+        }
+        let failure = Failure::new(
+            Cause::NobodyActive,
+            format!("no program was found within {waited_ms} ms that issues keys of ordered tags"),
+        );
+        failure.hint("one takes over when the lease of the last has run out; the log says what is in the way")
+    }
+}

@@ -1,0 +1,28 @@
+//! In which order a tag's ids are issued.
+
+/// The order of a tag. It is chosen when the tag is made, and stays: what programs have reserved is in that order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TagOrder {
+    /// Each program issues from ranges of its own.
+    #[default]
+    Distinct,
+    /// One program at a time issues: a request that was sent after a reply had been read gets a larger id.
+    Monotonic,
+}
+
+impl TagOrder {
+    const ALL: [Self; 2] = [Self::Distinct, Self::Monotonic];
+
+    /// What it is called, also in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Distinct => "distinct",
+            Self::Monotonic => "monotonic",
+        }
+    }
+
+    /// The order of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.name() == name)
+    }
+}

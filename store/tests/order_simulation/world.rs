@@ -1,0 +1,283 @@
+//! Programs, store, clients and time, one millisecond after the other.
+
+use fastrand::Rng;
+
+use crate::node::{Flaw, Node, Reply, Request};
+use crate::store::{Answer, Ask, Store};
+
+/// How long a run is, milliseconds.
+const RUN_MS: u64 = 6_000;
+/// A lease's time to live, milliseconds.
+const TTL_MS: u64 = 100;
+const NODES: usize = 3;
+const CLIENTS: usize = 5;
+/// A client gives a request up after that, milliseconds.
+const PATIENCE_MS: u64 = 200;
+/// Steps of a program's loop in a millisecond at most.
+const STEPS: u64 = 8;
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub inversion: Option<String>,
+    pub replies: u64,
+    pub takeovers: u64,
+    pub late: u64,
+}
+
+/// A request to the store on its way, and back.
+struct Travelling {
+    node: usize,
+    owner: String,
+    number: u64,
+    ask: Ask,
+    arrives_at: u64,
+    /// None: it gets lost.
+    returns_at: Option<u64>,
+    answer: Option<Answer>,
+}
+
+struct Client {
+    number: u64,
+    asks: usize,
+    /// Since when it waits; or when it asks next.
+    waits_since: Option<u64>,
+    next_at: u64,
+}
+
+pub struct World {
+    rng: Rng,
+    now: u64,
+    store: Store,
+    nodes: Vec<Node>,
+    lives: u64,
+    clients: Vec<Client>,
+    travelling: Vec<Travelling>,
+    to_nodes: Vec<(u64, usize, Request)>,
+    to_clients: Vec<(u64, Reply)>,
+    /// The largest id that anybody has read.
+    highest: u64,
+    flaws: &'static [Flaw],
+    outcome: Outcome,
+}
+
+impl World {
+    pub fn new(seed: u64, flaws: &'static [Flaw]) -> World {
+        let mut rng = Rng::with_seed(seed);
+        let nodes = (0..NODES).map(|at| Node::new(format!("life {at}"), TTL_MS, &mut rng, flaws));
+        let nodes = nodes.collect();
+        let clients = (0..CLIENTS).map(|at| Client {
+            number: 0,
+            asks: at % NODES,
+            waits_since: None,
+            next_at: 0,
+        });
+        World {
+            nodes,
+            clients: clients.collect(),
+            lives: 0,
+            rng,
+            now: 0,
+            store: Store::new(),
+            travelling: Vec::new(),
+            to_nodes: Vec::new(),
+            to_clients: Vec::new(),
+            highest: 0,
+            flaws,
+            outcome: Outcome::default(),
+        }
+    }
+
+    pub fn run(mut self) -> Outcome {
+        while self.now < RUN_MS && self.outcome.inversion.is_none() {
+            self.now += 1;
+            self.happen();
+            self.store_step();
+            for at in 0..self.nodes.len() {
+                self.node_step(at);
+            }
+            self.clients_step();
+        }
+        self.outcome.late += self.nodes.iter().map(|node| node.late).sum::<u64>();
+        self.outcome.takeovers = self.store.takeovers;
+        self.outcome
+    }
+
+    fn once_in(&mut self, times: u64) -> bool {
+        self.rng.u64(0..times) == 0
+    }
+
+    /// What nobody wants.
+    fn happen(&mut self) {
+        for at in 0..self.nodes.len() {
+            if self.once_in(500) {
+                let longest = *self.rng.choice([5, 50, 400].iter()).unwrap_or(&5);
+                self.nodes[at].stopped_until = self.now + self.rng.u64(1..=longest);
+            }
+            if self.once_in(1_500) {
+                self.nodes[at].cut_off_until = self.now + self.rng.u64(1..300);
+            }
+            if self.once_in(1_000) && self.nodes[at].stopped_until < self.now {
+                let asked = self.nodes[at].demote(self.now);
+                self.send(at, asked);
+            }
+            if self.once_in(3_000) {
+                self.lives += 1;
+                let owner = format!("later life {}", self.lives);
+                self.outcome.late += self.nodes[at].late;
+                self.nodes[at] = Node::new(owner, TTL_MS, &mut self.rng, self.flaws);
+            }
+        }
+    }
+
+    /// How long a message is on its way: most are fast.
+    fn way_ms(&mut self) -> u64 {
+        match self.rng.u64(0..20) {
+            0 => self.rng.u64(0..250),
+            1..4 => self.rng.u64(0..20),
+            _ => self.rng.u64(0..3),
+        }
+    }
+
+    fn send(&mut self, node: usize, asks: impl IntoIterator<Item = (u64, Ask)>) {
+        for (number, ask) in asks {
+            if self.nodes[node].cut_off_until > self.now {
+                continue;
+            }
+            let arrives_at = self.now + self.way_ms();
+            let returns = arrives_at + self.way_ms();
+            let is_lost = self.once_in(30);
+            self.travelling.push(Travelling {
+                node,
+                owner: self.nodes[node].owner.clone(),
+                number,
+                ask,
+                arrives_at,
+                returns_at: (!is_lost).then_some(returns),
+                answer: None,
+            });
+        }
+    }
+
+    fn store_step(&mut self) {
+        let mut travelling = std::mem::take(&mut self.travelling);
+        for its in &mut travelling {
+            if its.answer.is_none() && its.arrives_at <= self.now {
+                let answer = self
+                    .store
+                    .carry_out(&its.owner, TTL_MS, &its.ask, self.flaws);
+                its.answer = Some(answer);
+            }
+        }
+        travelling.retain(|its| its.answer.is_none() || its.returns_at.is_some());
+        self.travelling.append(&mut travelling);
+    }
+
+    fn node_step(&mut self, at: usize) {
+        // Whoever is stopped finds answers and requests there when it goes on.
+        if self.nodes[at].stopped_until >= self.now {
+            return;
+        }
+        let (now, owner) = (self.now, self.nodes[at].owner.clone());
+        let (here, rest) = std::mem::take(&mut self.travelling)
+            .into_iter()
+            .partition(|its| {
+                its.node == at
+                    && its.answer.is_some()
+                    && its.returns_at.is_some_and(|its| its <= now)
+            });
+        self.travelling = rest;
+        let here: Vec<Travelling> = here;
+        for its in here.into_iter().filter(|its| its.owner == owner) {
+            if let Some(answer) = &its.answer {
+                let asked = self.nodes[at].answered(its.number, answer, now);
+                self.send(at, asked);
+            }
+        }
+        // Threads that serve and the one that keeps the lease run in any order.
+        let serves_first = self.rng.bool();
+        if serves_first {
+            self.serve(at);
+        }
+        let asks = self.nodes[at].asks(now);
+        self.send(at, asks);
+        if !serves_first {
+            self.serve(at);
+        }
+    }
+
+    fn serve(&mut self, at: usize) {
+        for _ in 0..self.rng.u64(0..=STEPS) {
+            if let Some(reply) = self.nodes[at].serve(self.now) {
+                let way = self.rng.u64(0..3);
+                self.to_clients.push((self.now + way, reply));
+            }
+        }
+    }
+
+    fn clients_step(&mut self) {
+        let now = self.now;
+        let (arrived, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.to_nodes)
+            .into_iter()
+            .partition(|(at, _, _)| *at <= now);
+        self.to_nodes = rest;
+        for (_, node, request) in arrived {
+            self.nodes[node].inbox.push_back(request);
+        }
+        let (arrived, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.to_clients)
+            .into_iter()
+            .partition(|(at, _)| *at <= now);
+        self.to_clients = rest;
+        for (_, reply) in arrived {
+            self.read_reply(reply);
+        }
+        for at in 0..self.clients.len() {
+            let client = &mut self.clients[at];
+            if client
+                .waits_since
+                .is_some_and(|since| now > since + PATIENCE_MS)
+            {
+                client.waits_since = None;
+                client.asks = self.rng.usize(0..NODES);
+            }
+            if client.waits_since.is_none() && client.next_at <= now {
+                client.number += 1;
+                client.waits_since = Some(now);
+                let request = Request {
+                    client: at,
+                    number: client.number,
+                    floor: self.highest,
+                };
+                let node = match self.rng.u64(0..10) {
+                    0 => self.rng.usize(0..NODES),
+                    _ => client.asks,
+                };
+                let way = self.rng.u64(0..3);
+                self.to_nodes.push((now + way, node, request));
+            }
+        }
+    }
+
+    fn read_reply(&mut self, Reply { request, id }: Reply) {
+        let client = &mut self.clients[request.client];
+        // It has gone on to another request.
+        if client.number != request.number || client.waits_since.is_none() {
+            return;
+        }
+        client.waits_since = None;
+        client.next_at = self.now + self.rng.u64(0..4);
+        let Some(id) = id else {
+            client.asks = self.rng.usize(0..NODES);
+            return;
+        };
+        self.outcome.replies += 1;
+        if id <= request.floor {
+            let floor = request.floor;
+            self.outcome.inversion = Some(format!(
+                "at {} ms a client got {id}, and {floor} had been read before it asked",
+                self.now
+            ));
+        }
+        self.highest = self.highest.max(id);
+    }
+}
