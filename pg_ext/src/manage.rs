@@ -7,6 +7,7 @@ pub mod definition;
 pub mod feed;
 pub mod feed_time;
 pub mod grant;
+pub mod hand_over;
 pub mod hide;
 pub mod layout;
 pub mod lower_bound;

@@ -335,7 +335,7 @@ COMMENT ON FUNCTION keywright.handed_over(text[]) IS
     'how far the fed tags named were handed ids, in whatever database: a store that reserved less has gone back';
 
 CREATE FUNCTION keywright.time_demand(OUT incarnation text, OUT system text, OUT database oid, OUT sequence oid, OUT layout text,
-        OUT ask bigint, OUT worker_id integer, OUT until_ms bigint, OUT handed boolean, OUT now_ms bigint) RETURNS SETOF record
+        OUT ask bigint, OUT worker_id integer, OUT until_ms bigint, OUT handed boolean, OUT key_space bigint, OUT now_ms bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_time_demand_wrapper';
 COMMENT ON FUNCTION keywright.time_demand() IS
     'the databases whose fed snowflake ids want time, and what they had last; each is told to one caller';
@@ -346,7 +346,7 @@ CREATE FUNCTION keywright.feed_time(incarnation text, database oid, sequence oid
 COMMENT ON FUNCTION keywright.feed_time(text, oid, oid, text, bigint, text, integer, bigint, bigint) IS
     'hands over a worker id and its time that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
 
-CREATE FUNCTION keywright.handed_time(OUT worker_id integer, OUT until_ms bigint) RETURNS SETOF record
+CREATE FUNCTION keywright.handed_time(OUT worker_id integer, OUT until_ms bigint, OUT key_space bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_handed_time_wrapper';
 COMMENT ON FUNCTION keywright.handed_time() IS
     'until when worker ids were handed over, in whatever database: a store that reserved less has gone back';

@@ -204,8 +204,8 @@ pub(crate) async fn handed_over(
 }
 
 async fn note_handed_over(server: &Server, store: &Store) -> Result<Vec<(Tag, u64)>, Failure> {
-    for handed in server.handed_time().await? {
-        store.note_handed(handed);
+    for (key_space, handed) in server.handed_time().await? {
+        store.note_handed(key_space, handed);
     }
     let last_ids = server.handed_over().await?;
     for (tag, last) in &last_ids {

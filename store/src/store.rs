@@ -62,8 +62,8 @@ pub(crate) struct Store {
     free: Semaphore,
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
-    /// Until when each worker id was handed to databases that are fed, as far as this program has seen, unix milliseconds.
-    handed: Mutex<HashMap<u32, i64>>,
+    /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
+    handed: Mutex<HashMap<(u64, u32), i64>>,
     /// Whether it answered when it was last spoken to; not set before.
     is_up: OnceLock<AtomicBool>,
 }
@@ -253,21 +253,25 @@ impl Store {
         *known = bound.max(*known);
     }
 
-    /// What databases that are fed were handed, as far as this program has seen.
-    pub(crate) fn handed(&self) -> Vec<Handed> {
+    /// What databases that are fed were handed, as far as this program has seen, each with the mark of its key space.
+    pub(crate) fn handed(&self) -> Vec<(u64, Handed)> {
         let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
         let all = handed.iter();
-        all.map(|(worker_id, until_ms)| Handed {
-            worker_id: *worker_id,
-            until_ms: *until_ms,
+        all.map(|((key_space, worker_id), until_ms)| {
+            let handed = Handed {
+                worker_id: *worker_id,
+                until_ms: *until_ms,
+            };
+            (*key_space, handed)
         })
         .collect()
     }
 
     /// That was handed over, or may be.
-    pub(crate) fn note_handed(&self, seen: Handed) {
+    pub(crate) fn note_handed(&self, key_space: u64, seen: Handed) {
         let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = handed.entry(seen.worker_id).or_insert(seen.until_ms);
+        let known = handed.entry((key_space, seen.worker_id));
+        let known = known.or_insert(seen.until_ms);
         *known = seen.until_ms.max(*known);
     }
 

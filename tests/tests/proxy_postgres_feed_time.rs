@@ -1,12 +1,13 @@
 //! Snowflake ids of PostgreSQL whose worker ids and time programs hand over out of their store.
 
+use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
 
 use keywright_testkit::etcd::EtcdCluster;
 use keywright_testkit::{
-    IdLog, Load, PgServer, ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, query_i64,
-    query_text, wait_until,
+    Flavour, IdLog, Load, PgServer, ProxyConfig, ProxyProcess, Replication, Result, Upstream,
+    WAIT_MAX, assert_has, make_store, query_i64, query_text, wait_until,
 };
 use tempfile::TempDir;
 
@@ -40,13 +41,13 @@ fn config(store_url: &str, servers: &[&PgServer]) -> ProxyConfig {
             server.port()
         ));
     }
-    let store = match store_url.starts_with("file:") {
-        true => "any_file_system = true\n",
-        false => "",
-    };
+    let mut store = "backoff_ms_max = 200\n".to_owned();
+    if store_url.starts_with("file:") {
+        store.push_str("any_file_system = true\n");
+    }
     ProxyConfig {
         store_url: store_url.to_owned(),
-        store: store.to_owned(),
+        store,
         more,
         ..ProxyConfig::default()
     }
@@ -174,6 +175,12 @@ fn no_id_comes_twice_out_of_postgres() -> Result<()> {
 }
 
 #[test]
+fn no_id_comes_twice_out_of_mariadb() -> Result<()> {
+    let store = Upstream::start(Flavour::MariaDb)?;
+    no_id_comes_twice(&make_store(&store, "store", &[])?)
+}
+
+#[test]
 fn no_id_comes_twice_out_of_etcd() -> Result<()> {
     let cluster = EtcdCluster::start(1)?;
     no_id_comes_twice(&format!("etcd://{}/keywright", cluster.hosts()))
@@ -274,4 +281,100 @@ fn what_is_in_the_way_of_feeding_time_is_told() -> Result<()> {
     wait_until("what the program says", WAIT_MAX, || {
         Ok(program.log().contains("and the database's is"))
     })
+}
+
+/// A file that is put back as it was: while a database lives that knows better nothing is handed over before the owner says so, and nothing comes
+/// again.
+#[test]
+fn a_file_that_is_put_back_repeats_nothing() -> Result<()> {
+    let mut server = fed_server(&["shop"])?;
+    let (dir, url) = file_store()?;
+    let config = config(&url, &[&server]);
+    let (file, backup) = (dir.path().join("store.db"), dir.path().join("backup.db"));
+    let closed = || {
+        wait_until("the file is closed", WAIT_MAX, || {
+            Ok(!dir.path().join("store.db-wal").exists())
+        })
+    };
+    ProxyProcess::said(&config, &["init"])?;
+    let log = Arc::new(IdLog::new());
+    let mut program = ProxyProcess::start(config.clone())?;
+    let loads = [load(&server, "shop", &log)];
+    draw(&loads)?;
+    program.stop()?;
+    closed()?;
+    fs::copy(&file, &backup)?;
+    program.restart()?;
+    // Another life of the memory, with another worker id.
+    server.kill9()?;
+    server.start()?;
+    draw(&loads)?;
+    program.stop()?;
+    closed()?;
+    fs::copy(&backup, &file)?;
+    program.restart()?;
+    wait_until("what the program says", WAIT_MAX, || {
+        Ok(program.log().contains("the store has gone back"))
+    })?;
+    program.stop()?;
+    ProxyProcess::said(&config, &["store", "restored", "--lost", "1h"])?;
+    program.restart()?;
+    draw(&loads)?;
+    for load in loads {
+        load.stop()?;
+    }
+    log.check()?;
+    Ok(())
+}
+
+/// A standby of the store that lacks what was handed over last is promoted; later a server is the store's again that it was before.
+#[test]
+fn a_store_that_is_promoted_repeats_nothing() -> Result<()> {
+    let mut server = fed_server(&["shop"])?;
+    let mut store = PgServer::builder().preload(false).start()?;
+    let mut client = store.client("postgres")?;
+    client.batch_execute("CREATE ROLE keywright LOGIN")?;
+    client.batch_execute("CREATE DATABASE keywright OWNER keywright")?;
+    let url =
+        |store: &PgServer| format!("postgres://keywright@127.0.0.1:{}/keywright", store.port());
+    let before = config(&url(&store), &[&server]);
+    ProxyProcess::said(&before, &["init"])?;
+    let mut standby = store.standby("standby", Replication::Asynchronous)?;
+    let log = Arc::new(IdLog::new());
+    let mut program = ProxyProcess::start(before)?;
+    let loads = [load(&server, "shop", &log)];
+    draw(&loads)?;
+    store.wait_replayed(&standby)?;
+    standby.kill9()?;
+    server.kill9()?;
+    server.start()?;
+    draw(&loads)?;
+    store.kill9()?;
+    program.kill9()?;
+    standby.start()?;
+    standby.promote()?;
+    let after = config(&url(&standby), &[&server]);
+    let mut program = ProxyProcess::start(after)?;
+    draw(&loads)?;
+    server.kill9()?;
+    server.start()?;
+    draw(&loads)?;
+    // As if another server had been the store in between, and what this one wrote last had been lost.
+    program.kill9()?;
+    let mut client = standby.client("keywright")?;
+    client.batch_execute(
+        "UPDATE keywright_worker_ids SET unknown_server = 'another'; \
+         UPDATE keywright_worker SET hi_ms = hi_ms - 3000 WHERE space = 'fed'",
+    )?;
+    server.kill9()?;
+    server.start()?;
+    program.restart()?;
+    draw(&loads)?;
+    for load in loads {
+        load.stop()?;
+    }
+    let distrusted = "SELECT count(*) FROM keywright_worker WHERE space = 'fed' AND server = ''";
+    assert!(query_i64(&mut client, distrusted)? > 0);
+    log.check()?;
+    Ok(())
 }

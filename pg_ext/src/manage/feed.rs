@@ -1,11 +1,12 @@
-//! Feeding: fed tags (the time of snowflake ids: [`feed_time`]), and what programs that hand ranges over see: what is wanted, and the hand-over. They are connected to one database of the server,
-//! and feed the tags of all. Who may call these is decided by GRANT EXECUTE; whoever may, is believed that his ranges are nobody else's.
+//! Feeding: fed tags (the time of snowflake ids: [`feed_time`]), and what programs that hand ranges over see: what is wanted, and the
+//! hand-over. They are connected to one database of the server, and feed the tags of all. Who may call these is decided by GRANT EXECUTE; whoever may, is believed that his ranges are nobody else's.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
+use keywright_core::key_space::key_space_mark;
 use keywright_core::step::Step;
 use pgrx::iter::TableIterator;
 use pgrx::{Array, name, pg_extern, pg_sys};
@@ -14,9 +15,10 @@ use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::manage::definition::{Definition, ID_MAX};
 use crate::manage::feed_time;
+use crate::manage::hand_over::{TOLD_MS_MAX, hex};
 use crate::manage::tags::{self, Kind};
 use crate::refill::fed;
-use crate::server::{clock, text};
+use crate::server::clock;
 use crate::shmem::area::Feeding;
 use crate::shmem::directory;
 use crate::shmem::key::{Source, TagKey};
@@ -28,8 +30,6 @@ use crate::{arguments, guard, settings};
 const TAGS: &str = "the array of tags";
 /// How long a call waits for something to be wanted.
 const DEMAND_MS_MAX: u64 = 1_000;
-/// After so long without a hand-over another call is told of the same again.
-pub(super) const TOLD_MS_MAX: u64 = 2_000;
 
 #[pg_extern(sql = false)]
 fn keywright_create_fed_tag(
@@ -217,22 +217,6 @@ fn keywright_feed_tag(
     feed().or_raise();
 }
 
-/// 128 bits, as they are written.
-pub(super) fn hex(value: Option<&[u8]>, what: &str) -> Result<u128, Failure> {
-    const DIGITS: usize = 32;
-    let value = arguments::required(value, what)?;
-    let value = text::read(value).ok().filter(|text| text.len() == DIGITS);
-    value
-        .and_then(|text| u128::from_str_radix(text, 16).ok())
-        .ok_or_else(|| {
-            Failure::new(
-                Cause::ArgumentOutOfRange,
-                format!("{what} is not written with {DIGITS} hexadecimal digits"),
-            )
-            .hint("Give what keywright.await_demand and the store say.")
-        })
-}
-
 fn range(
     key_space: Option<&[u8]>,
     first: Option<i64>,
@@ -254,14 +238,8 @@ fn range(
     Ok(HandedOver {
         start: first.cast_unsigned(),
         end: last.cast_unsigned().saturating_add(1),
-        key_space: mark_of(hex(key_space, "the key space")?),
+        key_space: key_space_mark(hex(key_space, "the key space")?),
     })
-}
-
-/// What a sequence can hold of a key space: 63 of its random bits, and never 0.
-pub(super) fn mark_of(key_space: u128) -> u64 {
-    let bits = u64::try_from(key_space >> (u64::BITS + 1)).unwrap_or(u64::MAX);
-    bits.max(1)
 }
 
 /// Keeps the range until somebody needs it.

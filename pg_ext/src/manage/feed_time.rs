@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
+use keywright_core::key_space::key_space_mark;
 use keywright_core::layout::{Layout, WorkerId};
 use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern, pg_sys};
@@ -13,8 +14,8 @@ use crate::cache;
 use crate::catalog::{cached, node, sequences};
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
-use crate::manage::feed::{TOLD_MS_MAX, hex, mark_of};
-use crate::refill::{fed, fed_time};
+use crate::manage::hand_over::{TOLD_MS_MAX, hex};
+use crate::refill::{fed, fed_mark};
 use crate::server::{changes, clock, cluster, sequence, text};
 use crate::shmem::area::Feeding;
 use crate::shmem::directory;
@@ -56,7 +57,7 @@ fn keywright_set_snowflake_source(source: Option<&[u8]>) {
 /// # Errors
 /// The extension's sequences are not there.
 pub fn was_fed() -> Result<bool, Failure> {
-    Ok(sequence::last(sequences::named(fed_time::KEY_SPACE)?).is_some())
+    Ok(sequence::last(sequences::named(fed_mark::KEY_SPACE)?).is_some())
 }
 
 /// Whether a database of this server has this worker id by a hand-over.
@@ -96,6 +97,7 @@ type Demands = TableIterator<
         name!(worker_id, Option<i32>),
         name!(until_ms, Option<i64>),
         name!(handed, bool),
+        name!(key_space, Option<i64>),
         name!(now_ms, i64),
     ),
 >;
@@ -132,6 +134,7 @@ fn keywright_time_demand() -> Demands {
                 floor.map(|(worker, _)| worker.cast_signed()),
                 floor.map(|(_, until_ms)| until_ms),
                 taken > 0,
+                known(fed.key_space.load(Ordering::Relaxed)),
                 readings.wall_ms,
             ));
         }
@@ -140,7 +143,19 @@ fn keywright_time_demand() -> Demands {
     TableIterator::new(found().or_raise())
 }
 
-type Untils = TableIterator<'static, (name!(worker_id, i32), name!(until_ms, i64))>;
+/// A key space as SQL tells it; none where it is not known.
+fn known(key_space: u64) -> Option<i64> {
+    (key_space > 0).then(|| key_space.cast_signed())
+}
+
+type Untils = TableIterator<
+    'static,
+    (
+        name!(worker_id, i32),
+        name!(until_ms, i64),
+        name!(key_space, Option<i64>),
+    ),
+>;
 
 /// Until when each worker id was handed over, over all databases of the server, needed or not: in this life of its memory, or before it as far as
 /// a database that has asked knows.
@@ -150,12 +165,16 @@ fn keywright_handed_time() -> Untils {
         guard::require_preload()?;
         let slots = directory::slots::<TimeSlot>().into_iter();
         let fed = slots.filter(|(word, key)| key.is_fed() && !reuse::is_dropped(word.slot));
-        let floors = fed.filter_map(|(word, _)| word.slot.fed.floor());
-        Ok::<Vec<_>, Failure>(
-            floors
-                .map(|(worker, until_ms)| (worker.cast_signed(), until_ms))
-                .collect(),
-        )
+        let floors = fed.filter_map(|(word, _)| {
+            let fed = &word.slot.fed;
+            let (worker, until_ms) = fed.floor()?;
+            Some((
+                worker.cast_signed(),
+                until_ms,
+                known(fed.handed_key_space()),
+            ))
+        });
+        Ok::<Vec<_>, Failure>(floors.collect())
     };
     TableIterator::new(found().or_raise())
 }
@@ -196,7 +215,7 @@ fn keywright_feed_time(
             key: TimeKey::fed(None, layout, database, sequence),
             ask: arguments::required(ask, "the number of the ask")?.cast_unsigned(),
             time: HandedTime {
-                key_space: mark_of(key_space),
+                key_space: key_space_mark(key_space),
                 ..time(&layout, worker_id, from_ms, until_ms)?
             },
         })
@@ -269,11 +288,11 @@ fn take(hand_over: &HandOver) -> Result<(), Failure> {
         && worker == time.worker
         && time.from_ms < until_ms
     {
-        return Err(fed_time::gone_back(worker, until_ms));
+        return Err(fed_mark::gone_back(worker, until_ms));
     }
-    let known = fed.key_space.load(Ordering::Relaxed);
-    if known != 0 && known != time.key_space {
-        return Err(fed_time::another_key_space());
+    let its = fed.key_space.load(Ordering::Relaxed);
+    if its != 0 && its != time.key_space {
+        return Err(fed_mark::another_key_space());
     }
     fed.keep(time, &held);
     drop(held);

@@ -129,7 +129,9 @@ fn take_over(
         slot.fed.clear(held);
         return Err(failure);
     }
-    if noted != Some(range.key_space) {
+    // One that is noted may be so by an attempt that did not wait for the disk and the standbys.
+    let is_kept = slot.fed.key_space.load(Ordering::Relaxed) == range.key_space;
+    if noted != Some(range.key_space) || !is_kept {
         {
             let _owner = AsOwner::new(entry.owner);
             sequence::set(entry.note, range.key_space.cast_signed());

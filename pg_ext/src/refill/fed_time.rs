@@ -6,55 +6,30 @@
 //! first id, and, without a flush, which worker id it was handed until when: that tells a store that has gone back.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use keywright_core::bound::{BoundRequest, plan_bound};
-use keywright_core::cause::Cause;
 use keywright_core::layout::{Layout, WorkerId};
-use keywright_core::register::Number;
-use pgrx::pg_sys;
 
 use crate::cache;
 use crate::cache::time_entry::{self, TimeEntry};
 use crate::catalog::sequences;
-use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
-use crate::identity::{numbers, register};
 use crate::refill::fed;
-use crate::refill::time_bound::{self, Extended};
+use crate::refill::fed_mark::{self, KEY_SPACE, MARK, mark_of, read_mark};
+use crate::refill::room::{self, Extended};
 use crate::server::role::AsOwner;
 use crate::server::{clock, sequence};
 use crate::shmem::area::Feeding;
 use crate::shmem::directory;
 use crate::shmem::fed_time::HandedTime;
 use crate::shmem::gate::Held;
-use crate::shmem::slot::Slot as _;
 use crate::{guard, settings};
-
-/// The sequence that holds the key space.
-pub const KEY_SPACE: &str = "snowflake_key_space";
-/// The one that holds which worker id was handed over last, and until when.
-pub const MARK: &str = "snowflake_handed";
 
 /// What fed snowflake ids are called.
 const NAME: &str = "the time of snowflake ids";
-
-/// How many bits of the mark are the worker id; the others are the moment, in seconds.
-const MARK_WORKER_BITS: u32 = 30;
-
-/// What the database keeps of a hand-over; the moment is the second in which it lies.
-pub fn mark_of(worker: u32, until_ms: i64) -> i64 {
-    (until_ms.max(0) / 1_000) << MARK_WORKER_BITS | i64::from(worker)
-}
-
-/// The worker id of a mark, and the moment, unix milliseconds.
-pub fn read_mark(mark: i64) -> Option<(u32, i64)> {
-    let worker = u32::try_from(mark & ((1 << MARK_WORKER_BITS) - 1)).ok()?;
-    let until_ms = (mark >> MARK_WORKER_BITS).checked_mul(1_000)?;
-    (until_ms > 0).then_some((worker, until_ms))
-}
 
 /// Makes room for `n` states in the word, unless somebody else just did, or is doing so and it is early.
 ///
@@ -69,7 +44,7 @@ pub fn extend(
     let slot = entry.slot();
     let feeding = Feeding::here().ok_or_else(guard::not_preloaded)?;
     let figures = (&slot.waits, &slot.wait_us);
-    let enough = || time_bound::is_enough(entry, spare, n, urgency) || !entry.at.is_current();
+    let enough = || room::is_enough(entry, spare, n, urgency) || !entry.at.is_current();
     let Some(held) = turn::enter(&slot.gate, urgency, figures, enough)? else {
         return Ok(Extended::Yes);
     };
@@ -80,7 +55,7 @@ pub fn extend(
     if enough() {
         return Ok(Extended::Yes);
     }
-    let now_ms = time_bound::observe(entry, clock::readings(), &held);
+    let now_ms = room::observe(entry, clock::readings(), &held);
     let has = wanted_end(entry, spare, n) <= slot.fed.limit_state.load(Ordering::Relaxed);
     let next = slot.fed.next();
     let goes_on = |time: &HandedTime| Some(time.worker) == entry.key.fed_worker();
@@ -160,7 +135,7 @@ fn publish(
     };
     let plan = match plan_bound(&request) {
         Ok(plan) => plan,
-        Err(refusal) => return time_bound::refused(entry, track, refusal, urgency),
+        Err(refusal) => return room::refused(entry, track, refusal, urgency),
     };
     let limit_state = slot.fed.limit_state.load(Ordering::Relaxed);
     let hi_state = plan.hi_state.min(limit_state);
@@ -260,12 +235,14 @@ fn take_over(
         (sequence::last(key_space), sequence::last(mark))
     };
     let noted = noted.and_then(|noted| u64::try_from(noted).ok());
-    if let Some(failure) = refusal(&time, noted, known.and_then(read_mark))? {
+    if let Some(failure) = fed_mark::refusal(&time, noted, known.and_then(read_mark))? {
         slot.fed.clear(held);
         return Err(failure);
     }
-    if noted != Some(time.key_space) {
-        keep_key_space(entry, key_space, &time, urgency)?;
+    // One that is noted may be so by an attempt that did not wait for the disk and the standbys.
+    let is_kept = slot.fed.key_space.load(Ordering::Relaxed) == time.key_space;
+    if noted != Some(time.key_space) || !is_kept {
+        fed_mark::keep_key_space(entry, key_space, &time, urgency)?;
     }
     {
         let _owner = AsOwner::new(entry.owner);
@@ -274,100 +251,27 @@ fn take_over(
     slot.fed.clear(held);
     let layout = *entry.layout();
     let is_same = entry.key.fed_worker() == Some(time.worker);
+    // A later worker id goes on above the earlier one: so one that comes back does not repeat what it issued in this life, whatever its store says.
+    let mut above_state = 0;
     if !is_same {
         // Whoever took a state from the word before finds that it is another's, and throws it away.
         let worker = WorkerId::new(i64::from(time.worker), &layout)
             .map_err(|error| fed::refused("snowflake ids", &error.to_string()))?;
         let kept = slot.kept();
-        slot.drain();
+        above_state = slot.main.word.drain().max(slot.spare.word.drain());
         directory::renew(slot, &entry.key.fed_with(worker), held);
         slot.keep(&kept, held);
         cache::forget();
     }
-    begin(entry, &layout, &time);
+    begin(entry, &layout, &time, above_state);
     Ok(match is_same {
         true => Taken::Yes,
         false => Taken::LookAgain,
     })
 }
 
-/// Why time cannot be used. The database may have learnt of it after it was handed over.
-fn refusal(
-    time: &HandedTime,
-    noted: Option<u64>,
-    known: Option<(u32, i64)>,
-) -> Result<Option<Failure>, Failure> {
-    if noted.is_some_and(|noted| noted != time.key_space) {
-        return Ok(Some(another_key_space()));
-    }
-    if let Some((worker, until_ms)) = known
-        && worker == time.worker
-        && time.from_ms < until_ms
-    {
-        return Ok(Some(gone_back(worker, until_ms)));
-    }
-    let number = Number::Worker(time.worker);
-    Ok(register::read()?.find(number).map(|_| {
-        Failure::new(
-            Cause::WorkerIdInUse,
-            format!(
-                "{} was handed over, and a database of this server has it, or had it",
-                numbers::name_of(number)
-            ),
-        )
-        .hint("Have other numbers in fed_worker_ids than those that are set by hand or assigned.")
-    }))
-}
-
-/// The failure of a store that hands over what it handed over before.
-pub fn gone_back(worker: u32, until_ms: i64) -> Failure {
-    Failure::new(
-        Cause::BoundDamaged,
-        format!(
-            "the store has gone back: worker id {worker} was handed over until {until_ms}, unix milliseconds, and now from an earlier moment"
-        ),
-    )
-    .hint("Is it an old backup? Run keywright store restored where the store is.")
-}
-
-/// The failure of a database that was fed from one store and is handed time of another.
-pub fn another_key_space() -> Failure {
-    Failure::new(
-        Cause::HandOverRefused,
-        "snowflake ids were handed time of another key space than before",
-    )
-    .detail("The store is another one, or was made anew; its ids may repeat those that were issued here.")
-    .hint("Feed this database from the store of before.")
-}
-
-/// Before the first id is published the database knows for good of which key space it is.
-fn keep_key_space(
-    entry: &TimeEntry,
-    sequence: pg_sys::Oid,
-    time: &HandedTime,
-    urgency: Urgency,
-) -> Result<(), Failure> {
-    {
-        let _owner = AsOwner::new(entry.owner);
-        sequence::set(sequence, time.key_space.cast_signed());
-    }
-    let urgency = match urgency {
-        Urgency::Early => Urgency::Needed {
-            deadline: Instant::now() + Duration::from_millis(settings::refill_wait_ms_max()),
-        },
-        Urgency::Needed { deadline } => Urgency::Needed { deadline },
-    };
-    flush::make_durable(urgency, &|| "the key space of snowflake ids".to_owned())?;
-    entry
-        .slot()
-        .fed
-        .key_space
-        .store(time.key_space, Ordering::Relaxed);
-    Ok(())
-}
-
-/// The word begins at the first moment, or where it was. Nothing is published yet.
-fn begin(entry: &TimeEntry, layout: &Layout, time: &HandedTime) {
+/// The word begins at the first moment, at a state, or where it was, whichever is last. Nothing is published yet.
+fn begin(entry: &TimeEntry, layout: &Layout, time: &HandedTime, above_state: u64) {
     let slot = entry.slot();
     let readings = clock::readings();
     let start_state = layout.ticks_from(time.from_ms) << layout.sequence_bits();
@@ -376,7 +280,8 @@ fn begin(entry: &TimeEntry, layout: &Layout, time: &HandedTime) {
     let follows = slot.fed.limit_state.load(Ordering::Relaxed) == start_state;
     for track in [&slot.main, &slot.spare] {
         if !follows {
-            track.word.publish(start_state, start_state);
+            let first_state = start_state.max(above_state);
+            track.word.publish(first_state, first_state);
         }
         track.extend_at.store(0, Ordering::Relaxed);
     }

@@ -76,6 +76,14 @@ impl FedTime {
         self.next_until_ms.store(0, Ordering::Release);
     }
 
+    /// The key space of what was handed over: the one that the database knows, or that of what it uses next; 0: not known.
+    pub fn handed_key_space(&self) -> u64 {
+        match self.key_space.load(Ordering::Relaxed) {
+            0 => self.next_key_space.load(Ordering::Relaxed),
+            known => known,
+        }
+    }
+
     /// What was handed over last, and until when.
     pub fn floor(&self) -> Option<(u32, i64)> {
         let until_ms = self.floor_ms.load(Ordering::Relaxed);

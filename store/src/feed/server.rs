@@ -22,12 +22,12 @@ const FEED_TAG: &str = "SELECT keywright.feed_tag(?, ?, ?, ?, ?, ?, ?, ?, ?)::te
 
 const HANDED_OVER: &str = "SELECT tag, last FROM keywright.handed_over(?)";
 
-const TIME_DEMAND: &str = "SELECT incarnation, system, database::text, sequence::text, layout, ask, worker_id, until_ms, handed, now_ms \
+const TIME_DEMAND: &str = "SELECT incarnation, system, database::text, sequence::text, layout, ask, worker_id, until_ms, handed, key_space, now_ms \
                            FROM keywright.time_demand()";
 
 const FEED_TIME: &str = "SELECT keywright.feed_time(?, ?, ?, ?, ?, ?, ?, ?, ?)::text";
 
-const HANDED_TIME: &str = "SELECT worker_id, until_ms FROM keywright.handed_time()";
+const HANDED_TIME: &str = "SELECT worker_id, until_ms, key_space FROM keywright.handed_time()";
 
 /// What else is executed where snowflake ids are fed.
 const MAY_FEED_TIME: &str = "SELECT pg_catalog.has_function_privilege('keywright.time_demand()', 'EXECUTE') \
@@ -73,6 +73,8 @@ pub(super) struct TimeDemand {
     pub(super) layout: Layout,
     /// What it was handed last, and whether that was in this life of its memory.
     pub(super) handed: Option<(Handed, bool)>,
+    /// The mark of the key space that it is of, if it knows.
+    pub(super) key_space: Option<u64>,
     /// The server's clock, unix milliseconds.
     pub(super) now_ms: i64,
 }
@@ -229,18 +231,20 @@ impl Server {
         demands.map_err(|error| failure(&self.address, &error))
     }
 
-    /// Until when each worker id was handed over, as far as it knows.
-    pub(super) async fn handed_time(&self) -> Result<Vec<Handed>, Failure> {
+    /// Until when each worker id was handed over, as far as it knows, with the mark of its key space; 0: not known.
+    pub(super) async fn handed_time(&self) -> Result<Vec<(u64, Handed)>, Failure> {
         if !self.snowflake {
             return Ok(Vec::new());
         }
         let rows = self.ask(HANDED_TIME, Vec::new()).await;
         let all = rows.and_then(|rows| {
             let handed = |row| {
-                Ok(Handed {
+                let key_space: Option<u64> = column(row, "key_space")?;
+                let handed = Handed {
                     worker_id: column(row, "worker_id")?,
                     until_ms: column(row, "until_ms")?,
-                })
+                };
+                Ok((key_space.unwrap_or(0), handed))
             };
             rows.iter().map(handed).collect()
         });
@@ -338,6 +342,7 @@ fn time_demand(row: &Row) -> Result<TimeDemand, StoreError> {
             };
             (handed, is_of_this_life)
         }),
+        key_space: column(row, "key_space")?,
         now_ms: column(row, "now_ms")?,
     })
 }

@@ -57,6 +57,7 @@ impl Feeding {
                 handed: handed(true).map(|(handed, _)| handed),
                 layout: demand.layout,
             },
+            key_space: demand.key_space,
             server_ms: demand.now_ms,
             known: handed(false).map(|(handed, _)| handed),
             holder: demand.holder(&self.feeder.settings.address),

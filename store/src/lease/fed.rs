@@ -6,6 +6,8 @@
 //! never meet, whatever became of either. A database whose hand-over was lost, or whose memory was, would have to begin in the future: it takes
 //! another worker id, whose bound lies in the past by the store's clock. So nobody needs to know whether the one before still issues.
 
+use std::collections::HashSet;
+
 use keywright_core::Layout;
 use thiserror::Error;
 
@@ -45,23 +47,38 @@ pub struct FedIds<'a> {
     /// Others count as used until then, unix milliseconds, as do those whose bound another server wrote: a store that was made anew, that was
     /// restored, or whose standby was promoted may have forgotten.
     pub unknown_until_ms: i64,
+    /// Until when databases had worker ids out of other stores, as far as the program has seen: this one gives out nothing before.
+    pub elsewhere: &'a [Handed],
     /// The server that the rows are read on.
     pub server: &'a str,
 }
 
-impl FedIds<'_> {
-    fn find(&self, worker_id: u32) -> Option<&LeaseRow> {
+impl<'a> FedIds<'a> {
+    fn find(&self, worker_id: u32) -> Option<&'a LeaseRow> {
         self.rows.iter().find(|row| row.worker_id == worker_id)
     }
 
-    /// Nobody was handed moments from then on.
-    fn bound_of(&self, row: Option<&LeaseRow>) -> i64 {
+    /// This store handed nobody moments from then on.
+    fn known_bound(&self, row: Option<&LeaseRow>) -> i64 {
         match row {
             Some(row) if row.server == self.server => row.hi_ms,
             Some(row) => row.hi_ms.max(self.unknown_until_ms),
             None => self.unknown_until_ms,
         }
     }
+
+    /// Nor did any other.
+    fn bound_of(&self, worker_id: u32, row: Option<&LeaseRow>) -> i64 {
+        last_of(worker_id, self.elsewhere).map_or(self.known_bound(row), |until_ms| {
+            self.known_bound(row).max(until_ms)
+        })
+    }
+}
+
+/// The last moment until which a worker id was handed over.
+fn last_of(worker_id: u32, handed: &[Handed]) -> Option<i64> {
+    let its = handed.iter().filter(|its| its.worker_id == worker_id);
+    its.map(|its| its.until_ms).max()
 }
 
 /// How far ahead time is handed over.
@@ -158,7 +175,7 @@ pub fn plan_time(
         });
     }
     for handed in seen.iter().chain(&asker.handed) {
-        if ids.bound_of(ids.find(handed.worker_id)) < handed.until_ms {
+        if ids.known_bound(ids.find(handed.worker_id)) < handed.until_ms {
             return Err(NoTime::GoneBack {
                 worker_id: handed.worker_id,
                 until_ms: handed.until_ms,
@@ -167,7 +184,7 @@ pub fn plan_time(
     }
     match asker
         .handed
-        .and_then(|handed| own(ids, asker, handed, ahead))
+        .and_then(|handed| own(ids, asker, handed, (seen, ahead)))
     {
         Some((row, from_ms)) => extend(row, from_ms, ahead),
         None => claim(ids, asker, ahead),
@@ -179,14 +196,18 @@ fn own<'a>(
     ids: &FedIds<'a>,
     asker: &TimeAsker,
     handed: Handed,
-    ahead: &Ahead,
+    (seen, ahead): (&[Handed], &Ahead),
 ) -> Option<(&'a LeaseRow, i64)> {
-    let mut rows = ids.rows.iter();
-    let row = rows.find(|row| row.worker_id == handed.worker_id)?;
-    let is_in_range = ids.range.has(row.worker_id);
+    let row = ids.find(handed.worker_id)?;
+    let is_others = |others: &[Handed], from_ms: i64| {
+        last_of(row.worker_id, others).is_some_and(|until_ms| until_ms > from_ms)
+    };
+    let is_in_range = ids.range.has(row.worker_id) && !is_others(ids.elsewhere, handed.until_ms);
     if row.server != ids.server {
-        // Whatever was lost: nobody else can have had it before the moment until which the asker has it.
-        let goes_on = handed.until_ms > ahead.now_ms && handed.until_ms >= row.hi_ms;
+        // Whatever was lost: nobody else can have had it before the moment until which the asker has it, and nobody is known to have it after.
+        let goes_on = handed.until_ms > ahead.now_ms
+            && handed.until_ms >= row.hi_ms
+            && !is_others(seen, handed.until_ms);
         return (is_in_range && goes_on).then_some((row, handed.until_ms));
     }
     let goes_on = row.hi_ms == handed.until_ms || row.hi_ms <= ahead.now_ms;
@@ -214,22 +235,19 @@ fn extend(row: &LeaseRow, from_ms: i64, ahead: &Ahead) -> Result<TimeGrant, NoTi
 
 /// The one whose bound lies furthest back; one that was never leased only if there is none.
 fn claim(ids: &FedIds<'_>, asker: &TimeAsker, ahead: &Ahead) -> Result<TimeGrant, NoTime> {
-    let in_range = || ids.rows.iter().filter(|row| ids.range.has(row.worker_id));
-    let oldest = in_range().min_by_key(|row| (ids.bound_of(Some(row)), row.worker_id));
-    let mut all = (ids.range.first..=ids.range.last)
-        .take_while(|worker_id| *worker_id <= asker.layout.worker_id_max());
-    let never_leased = all.find(|worker_id| ids.find(*worker_id).is_none());
-    let oldest_ms = oldest.map(|row| ids.bound_of(Some(row)));
-    let never_leased_ms = never_leased.map(|_| ids.unknown_until_ms);
-    let (worker_id, found, from_ms) = match (oldest.zip(oldest_ms), never_leased) {
-        (Some((row, bound_ms)), _) if bound_ms <= ahead.now_ms => {
+    let in_range = ids.rows.iter().filter(|row| ids.range.has(row.worker_id));
+    let bounds = in_range.map(|row| (ids.bound_of(row.worker_id, Some(row)), row));
+    let oldest = bounds.min_by_key(|(bound_ms, row)| (*bound_ms, row.worker_id));
+    let never = never_leased(ids, &asker.layout);
+    let (worker_id, found, from_ms) = match (oldest, never) {
+        (Some((bound_ms, row)), _) if bound_ms <= ahead.now_ms => {
             (row.worker_id, Some((row.epoch, row.hi_ms)), bound_ms)
         }
-        (_, Some(worker_id)) if ids.unknown_until_ms <= ahead.now_ms => {
-            (worker_id, None, ids.unknown_until_ms)
-        }
-        (_, _) => {
-            let free_ms = oldest_ms.into_iter().chain(never_leased_ms).min();
+        (_, Some((bound_ms, worker_id))) if bound_ms <= ahead.now_ms => (worker_id, None, bound_ms),
+        (oldest, never) => {
+            let oldest_ms = oldest.map(|(bound_ms, _)| bound_ms);
+            let never_ms = never.map(|(bound_ms, _)| bound_ms);
+            let free_ms = oldest_ms.into_iter().chain(never_ms).min();
             return Err(NoTime::NoneFree {
                 range: ids.range,
                 wait_ms: free_ms.unwrap_or(i64::MAX).saturating_sub(ahead.now_ms),
@@ -247,6 +265,17 @@ fn claim(ids: &FedIds<'_>, asker: &TimeAsker, ahead: &Ahead) -> Result<TimeGrant
         until_ms: end_of(&asker.layout, ahead),
         leaves: left.map(|row| row.worker_id),
     })
+}
+
+/// Of those that were never leased the one whose bound lies furthest back, and that bound.
+fn never_leased(ids: &FedIds<'_>, layout: &Layout) -> Option<(i64, u32)> {
+    let leased: HashSet<u32> = ids.rows.iter().map(|row| row.worker_id).collect();
+    let all = (ids.range.first..=ids.range.last)
+        .take_while(|worker_id| *worker_id <= layout.worker_id_max());
+    let never = all.filter(|worker_id| !leased.contains(worker_id));
+    never
+        .map(|worker_id| (ids.bound_of(worker_id, None), worker_id))
+        .min()
 }
 
 /// The last tick that ends within what may be handed over.

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use keywright_core::{Cause, Layout};
+use keywright_core::{Cause, Layout, key_space_mark};
 
 use super::lease_rows::{all_rows, lock_all};
 use super::worker_id_rows::{self, differs};
@@ -17,6 +17,8 @@ use crate::worker_ids::{IdRange, WorkerIds};
 pub(crate) struct GrantTime<'a> {
     pub(crate) store: &'a Store,
     pub(crate) asker: TimeAsker,
+    /// The mark of the key space that it is of, if it knows.
+    pub(crate) key_space: Option<u64>,
     /// The clock of its server, unix milliseconds.
     pub(crate) server_ms: i64,
     /// What it knows to have been handed before this life of its memory.
@@ -41,6 +43,8 @@ pub(crate) struct GrantedTime {
 /// What the store has recorded for all of them.
 struct Recorded {
     key_space: String,
+    /// What databases keep of it.
+    mark: u64,
     unknown_ms: i64,
     unknown_server: String,
     ahead_ms: i64,
@@ -51,8 +55,14 @@ impl Recorded {
         let select = "SELECT key_space_id, unknown_ms, unknown_server, ahead_ms FROM keywright_worker_ids WHERE id = 1";
         let row = link.first(select, Vec::new()).await?;
         let read = |row: &Row| {
+            let key_space: String = column(row, "key_space_id")?;
+            let bits = u128::from_str_radix(&key_space, 16).map_err(|_| StoreError::Column {
+                column: "key_space_id".to_owned(),
+                value: key_space.clone(),
+            })?;
             Ok(Self {
-                key_space: column(row, "key_space_id")?,
+                key_space,
+                mark: key_space_mark(bits),
                 unknown_ms: column(row, "unknown_ms")?,
                 unknown_server: column(row, "unknown_server")?,
                 ahead_ms: column(row, "ahead_ms")?,
@@ -67,7 +77,6 @@ impl Transaction<Result<GrantedTime, Failure>> for GrantTime<'_> {
     async fn run(&self, link: &mut Link) -> Result<Result<GrantedTime, Failure>, StoreError> {
         link.begin().await?;
         lock_all(link).await?;
-        let rows = all_rows(link, SPACE).await?;
         let lock = link.words().for_update();
         let ids = worker_id_rows::read(link, lock).await?;
         let recorded = Recorded::read(link).await?;
@@ -84,8 +93,12 @@ impl Transaction<Result<GrantedTime, Failure>> for GrantTime<'_> {
             (Err(failure), _) => return refused(link, failure).await,
             (Ok(_), None) => return refused(link, worker_id_rows::not_recorded()).await,
         };
+        if self.key_space.is_some_and(|known| known != recorded.mark) {
+            return refused(link, another_key_space()).await;
+        }
         let now_ms = self.now_ms(link).await?;
         let recorded = self.note(link, recorded, now_ms).await?;
+        let rows = all_rows(link, SPACE).await?;
         let planned = match self.asker.layout == self.layout {
             true => self.plan(&rows, range, &recorded, (now_ms, &link.server.identity)),
             false => Err(NoTime::OtherLayout {
@@ -103,10 +116,11 @@ impl Transaction<Result<GrantedTime, Failure>> for GrantTime<'_> {
         };
         self.write(link, &grant, now_ms).await?;
         link.commit().await?;
-        self.store.note_handed(Handed {
+        let handed = Handed {
             worker_id: grant.worker_id,
             until_ms: grant.until_ms,
-        });
+        };
+        self.store.note_handed(recorded.mark, handed);
         Ok(Ok(GrantedTime {
             grant,
             key_space: recorded.key_space,
@@ -137,7 +151,8 @@ impl GrantTime<'_> {
         row.as_ref().map_or(Ok(0), |row| column(row, "now_ms"))
     }
 
-    /// Keeps how far ahead anything was ever handed over, and since when this server knows it all.
+    /// Keeps how far ahead anything was ever handed over, and since when this server knows it all. What it wrote before another did is believed
+    /// no more: of what came after it may know as little as any.
     async fn note(
         &self,
         link: &mut Link,
@@ -164,6 +179,10 @@ impl GrantTime<'_> {
             ];
             link.change_one(update, values).await?;
         }
+        if is_another {
+            let update = "UPDATE keywright_worker SET server = '' WHERE space = ?";
+            link.change(update, values![SPACE]).await?;
+        }
         Ok(noted)
     }
 
@@ -174,18 +193,24 @@ impl GrantTime<'_> {
         recorded: &Recorded,
         (now_ms, server): (i64, &str),
     ) -> Result<TimeGrant, NoTime> {
+        let handed = self.store.handed();
+        let (seen, elsewhere): (Vec<_>, Vec<_>) = handed
+            .into_iter()
+            .partition(|(mark, _)| *mark == recorded.mark || *mark == 0);
+        let bare = |all: Vec<(u64, Handed)>| all.into_iter().map(|(_, handed)| handed);
+        let elsewhere: Vec<Handed> = bare(elsewhere).collect();
+        let seen: Vec<Handed> = bare(seen).chain(self.known).collect();
         let ids = FedIds {
             rows,
             range,
             unknown_until_ms: recorded.unknown_ms.saturating_add(recorded.ahead_ms),
+            elsewhere: &elsewhere,
             server,
         };
         let ahead = Ahead {
             now_ms,
             ahead_ms: self.ahead_ms,
         };
-        let mut seen = self.store.handed();
-        seen.extend(self.known);
         plan_time(&ids, &self.asker, &seen, &ahead)
     }
 
@@ -228,6 +253,14 @@ impl GrantTime<'_> {
         };
         link.change_one(statement, values).await
     }
+}
+
+fn another_key_space() -> Failure {
+    Failure::new(
+        Cause::HandOverRefused,
+        "the database was handed time for snowflake ids out of another store, or out of this one before it was made anew",
+    )
+    .hint("Feed it from the store of before; its ids may repeat those that this one would give.")
 }
 
 fn failure(no_time: &NoTime) -> Failure {

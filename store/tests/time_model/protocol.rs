@@ -206,6 +206,7 @@ fn plan(world: &World, demand: &Demand, rows: &Rows, flaws: &[Flaw]) -> Option<T
             last: u32::from(WORKERS) - 1,
         },
         unknown_until_ms: ms_of(world.store.unknown_until),
+        elsewhere: &[],
         server: &server,
     };
     let asker = TimeAsker {

@@ -39,6 +39,7 @@ fn plan(rows: &[LeaseRow], asker: &TimeAsker, unknown_until_ms: i64) -> Result<T
         rows,
         range: RANGE,
         unknown_until_ms,
+        elsewhere: &[],
         server: "here",
     };
     plan_time(&ids, asker, &[], &AHEAD)
@@ -101,6 +102,7 @@ fn a_store_that_knows_less_hands_nothing_over() {
             rows: &rows,
             range: RANGE,
             unknown_until_ms: 0,
+            elsewhere: &[],
             server: "here",
         };
         let seen = [Handed {
@@ -152,4 +154,58 @@ fn all_have_one_layout() {
     };
     let other = plan(&[baidu], &asker("a", None), 0);
     assert!(matches!(other, Err(NoTime::OtherLayout { .. })));
+}
+
+/// A number that another store gave out is not begun before what it gave, and says nothing of this one.
+#[test]
+fn what_another_store_handed_over_is_left_out() {
+    let elsewhere = [(5, NOW_MS - 1), (6, NOW_MS + 50_000), (7, NOW_MS - 5)];
+    let elsewhere = elsewhere.map(|(worker_id, until_ms)| Handed {
+        worker_id,
+        until_ms,
+    });
+    let plan = |rows: &[LeaseRow], asker: &TimeAsker| {
+        let ids = FedIds {
+            rows,
+            range: RANGE,
+            unknown_until_ms: 0,
+            elsewhere: &elsewhere,
+            server: "here",
+        };
+        plan_time(&ids, asker, &[], &AHEAD)
+    };
+    let grant = plan(&[], &asker("a", None)).unwrap();
+    assert_eq!((grant.worker_id, grant.from_ms), (7, NOW_MS - 5));
+    let rows = [row(7, None, NOW_MS - 3), row(5, None, NOW_MS - 9)];
+    let grant = plan(&rows, &asker("a", None)).unwrap();
+    assert_eq!((grant.worker_id, grant.from_ms), (7, NOW_MS - 3));
+    // One that both gave out is gone on with by nobody.
+    let rows = [row(6, Some("a"), NOW_MS + 9)];
+    let grant = plan(&rows, &asker("a", Some((6, NOW_MS + 9)))).unwrap();
+    assert_eq!((grant.worker_id, grant.leaves), (7, Some(6)));
+}
+
+/// After a switch to another server somebody else may have had what follows.
+#[test]
+fn what_another_is_known_to_have_is_not_gone_on_with() {
+    let until_ms = NOW_MS + 10_000;
+    let rows = [LeaseRow {
+        server: "elsewhere".to_owned(),
+        ..row(5, Some("a"), NOW_MS - 9)
+    }];
+    let ids = FedIds {
+        rows: &rows,
+        range: IdRange { first: 5, last: 5 },
+        unknown_until_ms: NOW_MS + 50_000,
+        elsewhere: &[],
+        server: "here",
+    };
+    let seen = [Handed {
+        worker_id: 5,
+        until_ms: until_ms + 1,
+    }];
+    let asker = asker("a", Some((5, until_ms)));
+    assert!(plan_time(&ids, &asker, &[], &AHEAD).is_ok());
+    let none = plan_time(&ids, &asker, &seen, &AHEAD);
+    assert!(matches!(none, Err(NoTime::NoneFree { .. })), "{none:?}");
 }
