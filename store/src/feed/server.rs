@@ -80,7 +80,7 @@ pub(super) struct TimeDemand {
 }
 
 impl TimeDemand {
-    /// Whose the lease is.
+    /// Whose the lease is: 64 characters at most, which is the room for it in the store.
     pub(super) fn owner(&self) -> String {
         let Self {
             system,
@@ -88,7 +88,7 @@ impl TimeDemand {
             incarnation,
             ..
         } = self;
-        format!("postgres {system} {database} {incarnation}")
+        format!("{system} {database} {incarnation}")
     }
 
     /// The same for people.
@@ -365,4 +365,27 @@ fn refused(address: &str, error: &StoreError) -> Failure {
         Cause::HandOverRefused,
         format!("the server at {address} does not take what it was handed: {error}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_has_room_in_every_store() {
+        let demand = TimeDemand {
+            incarnation: format!("{:032x}", u128::MAX),
+            system: u64::MAX.to_string(),
+            database: u32::MAX.to_string(),
+            sequence: u32::MAX.to_string(),
+            layout_text: "twitter".to_owned(),
+            ask: i64::MAX,
+            layout: Layout::parse("twitter").unwrap(),
+            handed: None,
+            key_space: None,
+            now_ms: 0,
+        };
+        // VARCHAR(64) in sql/mysql/keywright_store.sql.
+        assert!(demand.owner().len() <= 64, "{}", demand.owner());
+    }
 }

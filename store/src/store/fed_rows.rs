@@ -96,8 +96,14 @@ impl Transaction<Result<GrantedTime, Failure>> for GrantTime<'_> {
         if self.key_space.is_some_and(|known| known != recorded.mark) {
             return refused(link, another_key_space()).await;
         }
-        let now_ms = self.now_ms(link).await?;
-        let recorded = self.note(link, recorded, now_ms).await?;
+        let clock_ms = self.clock_ms(link).await?;
+        // Without a clock of the store's the earlier of two, so that one that is wrong does not use up all worker ids. What may have been handed
+        // over went by a program's alone.
+        let now_ms = match link.has_clock() {
+            true => clock_ms,
+            false => clock_ms.min(self.server_ms),
+        };
+        let recorded = self.note(link, recorded, clock_ms).await?;
         let rows = all_rows(link, SPACE).await?;
         let planned = match self.asker.layout == self.layout {
             true => self.plan(&rows, range, &recorded, (now_ms, &link.server.identity)),
@@ -137,14 +143,12 @@ async fn refused(
 }
 
 impl GrantTime<'_> {
-    /// The store's clock. Where it has none, the earlier of two, so that one that is wrong does not use up all worker ids.
-    async fn now_ms(&self, link: &mut Link) -> Result<i64, StoreError> {
+    /// The store's clock; the program's where it has none.
+    async fn clock_ms(&self, link: &mut Link) -> Result<i64, StoreError> {
         if !link.has_clock() {
             let own = SystemTime::now().duration_since(UNIX_EPOCH);
             let own_ms = own.map_or(0, |since| since.as_millis());
-            return Ok(i64::try_from(own_ms)
-                .unwrap_or(i64::MAX)
-                .min(self.server_ms));
+            return Ok(i64::try_from(own_ms).unwrap_or(i64::MAX));
         }
         let select = format!("SELECT {} AS now_ms", link.words().now_ms());
         let row = link.first(select, Vec::new()).await?;

@@ -6,6 +6,7 @@ mod common;
 mod hand_overs;
 mod lives;
 mod time;
+mod time_again;
 
 use std::thread;
 
