@@ -74,9 +74,10 @@ pub enum Cause {
     /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed.
     /// Commit first.
     IdentityUncommitted,
-    /// The ids of a fed tag are used up, and no program has handed over more. The detail says when one last asked what is wanted.
+    /// The ids of a fed tag, or the time of fed snowflake ids, are used up, and no program has handed over more. The detail says when one last
+    /// asked what is wanted.
     NotFed,
-    /// A program handed over ids that this server does not take: it has started anew since they were asked for, has others already, or they
+    /// A program handed over ids, or time, that this server does not take: it has started anew since they were asked for, has others already, or they
     /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
     HandOverRefused,
     /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.

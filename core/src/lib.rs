@@ -33,6 +33,7 @@ pub mod gate;
 pub mod generation;
 pub mod hiding;
 pub mod key;
+pub mod key_space;
 pub mod layout;
 pub mod mark;
 pub mod nearest;
@@ -61,6 +62,7 @@ pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};
 pub use generation::Generation;
 pub use hiding::{Fingerprint, HideBits, HideError, HideKey, Hiding};
 pub use key::KeyBatch;
+pub use key_space::key_space_mark;
 pub use layout::{
     DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,
     TimeLeft, WorkerId, WorkerIdError,

@@ -6,6 +6,7 @@
 
 pub mod area;
 pub mod directory;
+pub mod fed_time;
 pub mod gate;
 pub mod key;
 pub mod reuse;

@@ -325,6 +325,11 @@ fn feeds(
     if !raw.is_empty() && store.is_some_and(|store| !store.has_own_tags()) {
         problems.push("[[feed]] needs a store with dialect = \"keywright\"".to_owned());
     }
+    let has_numbers = store.is_none_or(|store| store.worker_ids().fed.is_some());
+    if raw.iter().any(|feed| feed.snowflake) && !has_numbers {
+        problems
+            .push("snowflake = true in [[feed]] needs fed_worker_ids in [snowflake]".to_owned());
+    }
     let mut feeds: Vec<FeedSettings> = Vec::new();
     for (index, raw) in raw.iter().enumerate() {
         match FeedSettings::new(raw, &format!("feed {}", index + 1)) {

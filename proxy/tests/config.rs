@@ -6,7 +6,7 @@ use keywright_proxy::config::Config;
 const SAMPLE: &str = include_str!("../keywright.toml");
 
 /// What the sample shows in a comment and is no default.
-const WITHOUT_DEFAULT: [&str; 13] = [
+const WITHOUT_DEFAULT: [&str; 14] = [
     "admin_password_file",
     "admin_password_env",
     "password_file",
@@ -19,6 +19,7 @@ const WITHOUT_DEFAULT: [&str; 13] = [
     "upstream_name",
     "rsa_key",
     "leased_worker_ids",
+    "fed_worker_ids",
     "assigned_worker_ids",
 ];
 

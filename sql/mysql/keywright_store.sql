@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
 -- A lease is taken over by epoch + 1 and extended by compare-and-swap on (owner, epoch, hi_ms); expires_at only says
 -- when others may try.
 CREATE TABLE IF NOT EXISTS keywright_worker (
-    space          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'snowflake, or readable (the worker id is a bucket)',
+    space          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'snowflake, readable (the worker id is a bucket), or fed: databases lease it whose snowflake ids are handed over',
     worker_id      BIGINT UNSIGNED NOT NULL,
     owner          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'unique to one run of one proxy; NULL: released',
     holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'host and process, for people',
@@ -155,15 +155,20 @@ CREATE TABLE IF NOT EXISTS keywright_late (
     PRIMARY KEY (server, schema_name, table_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tables that came late with ids that may be keys';
 
--- One row: which worker ids are leased, and which assigned. Whatever is in neither range is set by hand. Programs whose configuration says
+-- One row: which worker ids programs lease, fed databases lease, and are assigned. Whatever is in none is set by hand. Programs whose configuration says
 -- otherwise are refused; `keywright init --change-worker-ids` takes another.
 CREATE TABLE IF NOT EXISTS keywright_worker_ids (
     id             BIGINT NOT NULL COMMENT 'always 1',
-    leased         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'numbers that programs lease, as 0-255; empty: none, or any where assigned is empty, too',
+    leased         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'numbers that programs lease, as 0-255; empty: none, or any where the others are empty, too',
+    fed            VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '' COMMENT 'numbers that databases lease whose snowflake ids are fed; empty: none',
     assigned       VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'numbers that databases are assigned for good; empty: none',
     layout         VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of all ids that carry them',
     next_id        BIGINT NOT NULL COMMENT 'the first number that was never assigned',
     is_restored    BIGINT NOT NULL DEFAULT 0 COMMENT '1: the store was restored, and whether next_id was assigned since the backup is not known',
+    key_space_id   VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'drawn when the row was made: the snowflake ids of a store that was made anew are of another key space',
+    unknown_ms     BIGINT NOT NULL DEFAULT 0 COMMENT 'when this server began to know what fed databases were handed, unix milliseconds: what was handed over before may be forgotten',
+    unknown_server VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '' COMMENT 'which server',
+    ahead_ms       BIGINT NOT NULL DEFAULT 0 COMMENT 'fed databases were handed no moment further ahead, milliseconds',
     PRIMARY KEY (id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: which worker ids are leased, and which assigned';
 

@@ -54,7 +54,8 @@ CREATE TRIGGER sequences AFTER INSERT ON keywright.tag FOR EACH ROW EXECUTE FUNC
 CREATE TABLE keywright.node (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
     layout  text    NOT NULL,
-    readable_zone text NOT NULL DEFAULT 'UTC'
+    readable_zone text NOT NULL DEFAULT 'UTC',
+    snowflake_source text NOT NULL DEFAULT 'native' CHECK (snowflake_source IN ('native', 'fed'))
 );
 CREATE FUNCTION keywright.node_inserted() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -62,11 +63,13 @@ CREATE FUNCTION keywright.node_inserted() RETURNS trigger
 COMMENT ON FUNCTION keywright.node_inserted() IS 'leaves out a row that a dump brings back where it is set already, and refuses another';
 REVOKE ALL ON FUNCTION keywright.node_inserted() FROM PUBLIC;
 CREATE TRIGGER restored BEFORE INSERT ON keywright.node FOR EACH ROW EXECUTE FUNCTION keywright.node_inserted();
-COMMENT ON TABLE keywright.node IS 'layout of this database''s snowflake ids and time zone of its readable ids, twitter and UTC without a row; change them with keywright.set_layout and keywright.set_readable_zone';
+COMMENT ON TABLE keywright.node IS 'layout and source of this database''s snowflake ids and time zone of its readable ids, twitter, native and UTC without a row; change them with keywright.set_layout, keywright.set_snowflake_source and keywright.set_readable_zone';
 
 CREATE SEQUENCE keywright.snowflake_bound       MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.snowflake_spare_bound MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.snowflake_note        MINVALUE 0 START 0;
+CREATE SEQUENCE keywright.snowflake_key_space   MINVALUE 0 START 0;
+CREATE SEQUENCE keywright.snowflake_handed      MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.readable_bound        MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.readable_note         MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.promotion             MINVALUE 0 START 0;
@@ -75,6 +78,8 @@ CREATE SEQUENCE keywright.promotion_left_out    MINVALUE 0 START 0;
 COMMENT ON SEQUENCE keywright.snowflake_bound IS 'snowflake ids of this database lie below this time, in unix milliseconds';
 COMMENT ON SEQUENCE keywright.snowflake_spare_bound IS 'the same for the spare worker id of clock policy spare_worker';
 COMMENT ON SEQUENCE keywright.snowflake_note IS 'which server and timeline wrote the bound, and when';
+COMMENT ON SEQUENCE keywright.snowflake_key_space IS 'of fed snowflake ids: the key space of the store that hands over their time';
+COMMENT ON SEQUENCE keywright.snowflake_handed IS 'of fed snowflake ids: which worker id was handed over last, and until when';
 COMMENT ON SEQUENCE keywright.readable_bound IS 'readable ids of this database lie below this time, in unix milliseconds';
 COMMENT ON SEQUENCE keywright.readable_note IS 'which server and timeline wrote the bound, and when';
 COMMENT ON SEQUENCE keywright.promotion IS 'when this server was promoted or copied, and whether somebody took note; not dumped';
@@ -88,6 +93,8 @@ SELECT pg_catalog.pg_extension_config_dump('keywright.node', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.snowflake_bound', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.snowflake_spare_bound', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.snowflake_note', '');
+SELECT pg_catalog.pg_extension_config_dump('keywright.snowflake_key_space', '');
+SELECT pg_catalog.pg_extension_config_dump('keywright.snowflake_handed', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.readable_bound', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.readable_note', '');
 
@@ -284,6 +291,12 @@ CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
 COMMENT ON FUNCTION keywright.set_layout(text) IS
     'the layout of this database''s snowflake ids; refused unless all new ids are greater than all old ones';
 
+CREATE FUNCTION keywright.set_snowflake_source(source text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_set_snowflake_source_wrapper';
+COMMENT ON FUNCTION keywright.set_snowflake_source(text) IS
+    'native: this database issues snowflake ids with a worker id of its own. fed: a program hands over worker ids and their time out of its store';
+
 -- Runs as the caller, who must be a superuser.
 CREATE FUNCTION keywright.lower_bound(below timestamptz) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -304,11 +317,11 @@ COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
     'somebody has taken note of the promotion that keywright.health tells of';
 
 -- For the program that feeds; see docs/postgres/feeding.md. They concern all databases of the server.
-CREATE FUNCTION keywright.await_demand(tags text[], OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,
+CREATE FUNCTION keywright.await_demand(tags text[], snowflake boolean DEFAULT false, OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,
         OUT sequence oid, OUT tag text, OUT wanted bigint, OUT above bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_await_demand_wrapper';
-COMMENT ON FUNCTION keywright.await_demand(text[]) IS
-    'those of the fed tags named, of all databases, that want ids: at once if there are any, else after a second; each is told to one caller';
+COMMENT ON FUNCTION keywright.await_demand(text[], boolean) IS
+    'those of the fed tags named, of all databases, that want ids: at once if there are any or, with snowflake, time_demand has some, else after a second; each is told to one caller';
 
 CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid, generation integer, sequence oid, tag text,
         key_space text, first bigint, last bigint) RETURNS void
@@ -320,6 +333,23 @@ CREATE FUNCTION keywright.handed_over(tags text[], OUT tag text, OUT last bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_handed_over_wrapper';
 COMMENT ON FUNCTION keywright.handed_over(text[]) IS
     'how far the fed tags named were handed ids, in whatever database: a store that reserved less has gone back';
+
+CREATE FUNCTION keywright.time_demand(OUT incarnation text, OUT system text, OUT database oid, OUT sequence oid, OUT layout text,
+        OUT ask bigint, OUT worker_id integer, OUT until_ms bigint, OUT handed boolean, OUT key_space bigint, OUT now_ms bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_time_demand_wrapper';
+COMMENT ON FUNCTION keywright.time_demand() IS
+    'the databases whose fed snowflake ids want time, and what they had last; each is told to one caller';
+
+CREATE FUNCTION keywright.feed_time(incarnation text, database oid, sequence oid, layout text, ask bigint, key_space text,
+        worker_id integer, from_ms bigint, until_ms bigint) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_feed_time_wrapper';
+COMMENT ON FUNCTION keywright.feed_time(text, oid, oid, text, bigint, text, integer, bigint, bigint) IS
+    'hands over a worker id and its time that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
+
+CREATE FUNCTION keywright.handed_time(OUT worker_id integer, OUT until_ms bigint, OUT key_space bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_handed_time_wrapper';
+COMMENT ON FUNCTION keywright.handed_time() IS
+    'until when worker ids were handed over, in whatever database: a store that reserved less has gone back';
 
 -- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
 CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT same_life boolean,
@@ -389,10 +419,14 @@ REVOKE ALL ON FUNCTION
     keywright.set_readable_bucket(integer, timestamptz, boolean, boolean),
     keywright.set_readable_zone(text),
     keywright.set_layout(text),
+    keywright.set_snowflake_source(text),
     keywright.lower_bound(timestamptz),
     keywright.promoted(interval),
     keywright.acknowledge_promotion(),
-    keywright.await_demand(text[]),
+    keywright.await_demand(text[], boolean),
+    keywright.time_demand(),
+    keywright.feed_time(text, oid, oid, text, bigint, text, integer, bigint, bigint),
+    keywright.handed_time(),
     keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint),
     keywright.handed_over(text[]),
     keywright.assignment(),

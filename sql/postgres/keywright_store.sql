@@ -33,9 +33,9 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
 -- A lease is taken over by epoch + 1 and extended by compare-and-swap on (owner, epoch, hi_ms); expires_at only says
 -- when others may try.
 CREATE TABLE IF NOT EXISTS keywright_worker (
-    space      TEXT NOT NULL, -- snowflake, or readable (the worker id is a bucket)
+    space      TEXT NOT NULL, -- snowflake, readable (the worker id is a bucket), or fed: databases lease it whose snowflake ids are handed over
     worker_id  BIGINT NOT NULL,
-    owner      TEXT, -- unique to one run of one proxy; NULL: released
+    owner      TEXT, -- unique to one run of one proxy, or to one life of the memory of a fed database; NULL: released
     holder     TEXT, -- host and process, for people
     epoch      BIGINT NOT NULL, -- counts owners
     hi_ms      BIGINT NOT NULL, -- ids of moments before this may have been issued, unix milliseconds
@@ -153,15 +153,20 @@ CREATE TABLE IF NOT EXISTS keywright_late (
     PRIMARY KEY (server, schema_name, table_name)
 );
 
--- One row: which worker ids are leased, and which assigned. Whatever is in neither range is set by hand. Programs whose configuration says
+-- One row: which worker ids programs lease, fed databases lease, and are assigned. Whatever is in none is set by hand. Programs whose configuration says
 -- otherwise are refused; `keywright init --change-worker-ids` takes another.
 CREATE TABLE IF NOT EXISTS keywright_worker_ids (
-    id          BIGINT NOT NULL, -- always 1
-    leased      TEXT NOT NULL, -- numbers that programs lease, as 0-255; empty: none, or any where assigned is empty, too
-    assigned    TEXT NOT NULL, -- numbers that databases are assigned for good; empty: none
-    layout      TEXT NOT NULL, -- of all ids that carry them
-    next_id     BIGINT NOT NULL, -- the first number that was never assigned
-    is_restored BIGINT NOT NULL DEFAULT 0, -- 1: the store was restored, and whether next_id was assigned since the backup is not known
+    id             BIGINT NOT NULL, -- always 1
+    leased         TEXT NOT NULL, -- numbers that programs lease, as 0-255; empty: none, or any where the others are empty, too
+    fed            TEXT NOT NULL DEFAULT '', -- numbers that databases lease whose snowflake ids are fed; empty: none
+    assigned       TEXT NOT NULL, -- numbers that databases are assigned for good; empty: none
+    layout         TEXT NOT NULL, -- of all ids that carry them
+    next_id        BIGINT NOT NULL, -- the first number that was never assigned
+    is_restored    BIGINT NOT NULL DEFAULT 0, -- 1: the store was restored, and whether next_id was assigned since the backup is not known
+    key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the row was made: the snowflake ids of a store that was made anew are of another key space
+    unknown_ms     BIGINT NOT NULL DEFAULT 0, -- when this server began to know what fed databases were handed: what was handed over before may be forgotten
+    unknown_server TEXT NOT NULL DEFAULT '', -- which server
+    ahead_ms       BIGINT NOT NULL DEFAULT 0, -- fed databases were handed no moment further ahead, milliseconds
     PRIMARY KEY (id)
 );
 

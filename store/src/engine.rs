@@ -168,6 +168,14 @@ impl Link {
         }
     }
 
+    /// Whether there is a clock of its own; where there is none, statements go by those of the programs.
+    pub(crate) fn has_clock(&self) -> bool {
+        match &self.conversation {
+            Conversation::MySql(_) | Conversation::Postgres(_) | Conversation::File(_) => true,
+            Conversation::Etcd(_) => false,
+        }
+    }
+
     /// Whether it still answers.
     pub(crate) async fn answers(&mut self) -> bool {
         match &mut self.conversation {

@@ -5,6 +5,7 @@
 //! not matter how many programs feed a server, nor when they end.
 
 mod server;
+mod time;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,10 +20,13 @@ use crate::backoff::Backoff;
 use crate::failure::Failure;
 use crate::reserve::StepTrack;
 use crate::residue::Residue;
-use crate::settings::{FeedSettings, Limits};
+use crate::settings::{FeedSettings, Limits, SnowflakeSettings};
 use crate::store::Store;
 use crate::store::tag_request::{Granted, ReservationRequest};
 use server::{Demand, Refused, Server};
+
+/// Who wants something is told of again within seconds; who was not for so long wants nothing any more.
+const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// Figures of one server that is fed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +35,7 @@ pub struct FeedStats {
     pub server: String,
     /// Whether it answered when it was last asked what it wants.
     pub is_up: bool,
-    /// Ranges that it took.
+    /// Ranges that it took, of ids and of time.
     pub ranges: u64,
     /// Ids in them.
     pub ids: u64,
@@ -111,25 +115,71 @@ impl Feeder {
 #[derive(Debug)]
 struct Known {
     key_space: Option<Arc<str>>,
-    /// After a failure nothing is reserved before.
-    not_before: Option<Instant>,
+    pause: Pause,
+}
+
+/// After a failure nothing is reserved for a while.
+#[derive(Debug)]
+struct Pause {
+    until: Option<Instant>,
     backoff: Backoff,
 }
 
+impl Pause {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            until: None,
+            backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_none_or(|moment| Instant::now() >= moment)
+    }
+
+    /// Whether nobody has asked again since.
+    fn is_forgotten(&self) -> bool {
+        self.until
+            .is_none_or(|moment| Instant::now() >= moment + FORGOTTEN)
+    }
+
+    /// What became of what was tried.
+    fn note(&mut self, served: Result<(), Failure>, feeder: &Feeder) {
+        match served {
+            Ok(()) => {
+                self.until = None;
+                self.backoff.succeeded();
+                feeder.succeeded();
+            }
+            Err(failure) => {
+                self.until = Some(Instant::now() + Duration::from_millis(self.backoff.failed()));
+                feeder.failed(&failure);
+            }
+        }
+    }
+}
+
 /// Feeds a server for as long as the program runs.
-pub(crate) async fn run(feeder: Arc<Feeder>, store: Arc<Store>, limits: Limits) {
+pub(crate) async fn run(
+    feeder: Arc<Feeder>,
+    store: Arc<Store>,
+    limits: Limits,
+    snowflake: SnowflakeSettings,
+) {
     let mut backoff = Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max);
     let tags = feeder.settings.tags.iter().map(|tag| {
         let known = Known {
             key_space: None,
-            not_before: None,
-            backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
+            pause: Pause::new(&limits),
         };
         (tag.clone(), known)
     });
     let mut feeding = Feeding {
         store,
         tags: tags.collect(),
+        snowflake,
+        databases: HashMap::new(),
+        limits,
         feeder,
     };
     while !feeding.is_closed() {
@@ -154,6 +204,9 @@ pub(crate) async fn handed_over(
 }
 
 async fn note_handed_over(server: &Server, store: &Store) -> Result<Vec<(Tag, u64)>, Failure> {
+    for (key_space, handed) in server.handed_time().await? {
+        store.note_handed(key_space, handed);
+    }
     let last_ids = server.handed_over().await?;
     for (tag, last) in &last_ids {
         store.note_seen(tag, last.saturating_add(1));
@@ -170,6 +223,10 @@ struct Feeding {
     feeder: Arc<Feeder>,
     store: Arc<Store>,
     tags: HashMap<Tag, Known>,
+    snowflake: SnowflakeSettings,
+    /// By the owner of the lease: those in trouble.
+    databases: HashMap<String, Pause>,
+    limits: Limits,
 }
 
 impl Feeding {
@@ -189,12 +246,18 @@ impl Feeding {
             let demands = server.await_demand().await?;
             feeder.is_up.store(true, Ordering::Relaxed);
             backoff.succeeded();
-            // A tag in trouble is told of again.
-            if demands.is_empty() && self.tags.values().all(|tag| tag.not_before.is_none()) {
+            let times = server.time_demand().await?;
+            self.databases.retain(|_, pause| !pause.is_forgotten());
+            // What is in trouble is told of again.
+            let is_well = self.tags.values().all(|tag| tag.pause.until.is_none());
+            if demands.is_empty() && times.is_empty() && is_well && self.databases.is_empty() {
                 feeder.succeeded();
             }
             for demand in demands {
                 self.serve(&server, &demand).await?;
+            }
+            for demand in times {
+                self.serve_time(&server, &demand).await?;
             }
         }
         Ok(())
@@ -207,25 +270,14 @@ impl Feeding {
         let Some(known) = self.tags.get_mut(&demand.tag) else {
             return Ok(());
         };
-        let now = Instant::now();
-        if known.not_before.is_some_and(|moment| now < moment) {
+        if !known.pause.is_over() {
             return Ok(());
         }
         let served = match reserve(&self.store, known, demand).await {
             Ok(granted) => hand_over(&feeder, server, demand, &granted).await?,
             Err(failure) => Err(failure),
         };
-        match served {
-            Ok(()) => {
-                known.not_before = None;
-                known.backoff.succeeded();
-                feeder.succeeded();
-            }
-            Err(failure) => {
-                known.not_before = Some(now + Duration::from_millis(known.backoff.failed()));
-                feeder.failed(&failure);
-            }
-        }
+        known.pause.note(served, &feeder);
         Ok(())
     }
 }

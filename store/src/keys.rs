@@ -215,9 +215,12 @@ impl Keys {
         let feeder = Arc::new(Feeder::new(settings));
         sources.feeders.push(Arc::clone(&feeder));
         let limits = self.0.settings.limits;
-        self.0
-            .runtime
-            .spawn(feed::run(feeder, Arc::clone(&self.0.store), limits));
+        self.0.runtime.spawn(feed::run(
+            feeder,
+            Arc::clone(&self.0.store),
+            limits,
+            self.0.settings.snowflake,
+        ));
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //! A process that takes a lease after it has lost one starts above what it has issued itself, too. And where the store has
 //! gone back behind a bound that the process knows to be committed, it takes none: others may have issued above what the rows say.
 
+pub mod fed;
 pub(crate) mod space;
 
 use keywright_core::{

@@ -3,6 +3,7 @@
 pub(crate) mod advance;
 pub(crate) mod assigned_admin;
 pub(crate) mod assigned_rows;
+pub(crate) mod fed_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
@@ -42,6 +43,7 @@ use crate::engine::file::Made;
 use crate::engine::words::Words;
 use crate::engine::{Engine, EngineSettings};
 use crate::failure::Failure;
+use crate::lease::fed::Handed;
 use crate::settings::{Limits, StoreSettings, TagDefaults};
 
 /// The store, and connections to it. Every transaction runs on the store's own thread.
@@ -60,6 +62,8 @@ pub(crate) struct Store {
     free: Semaphore,
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
+    /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
+    handed: Mutex<HashMap<(u64, u32), i64>>,
     /// Whether it answered when it was last spoken to; not set before.
     is_up: OnceLock<AtomicBool>,
 }
@@ -80,6 +84,7 @@ impl Store {
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),
             seen: Mutex::default(),
+            handed: Mutex::default(),
             is_up: OnceLock::new(),
         }
     }
@@ -246,6 +251,28 @@ impl Store {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.entry(tag.clone()).or_default();
         *known = bound.max(*known);
+    }
+
+    /// What databases that are fed were handed, as far as this program has seen, each with the mark of its key space.
+    pub(crate) fn handed(&self) -> Vec<(u64, Handed)> {
+        let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = handed.iter();
+        all.map(|((key_space, worker_id), until_ms)| {
+            let handed = Handed {
+                worker_id: *worker_id,
+                until_ms: *until_ms,
+            };
+            (*key_space, handed)
+        })
+        .collect()
+    }
+
+    /// That was handed over, or may be.
+    pub(crate) fn note_handed(&self, key_space: u64, seen: Handed) {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = handed.entry((key_space, seen.worker_id));
+        let known = known.or_insert(seen.until_ms);
+        *known = seen.until_ms.max(*known);
     }
 
     /// The message for a client.

@@ -1,5 +1,5 @@
-//! Which worker ids are leased, which are assigned to databases for good; whatever is in neither range is set by hand. The ranges share no
-//! number, so that one which was never assigned was never used, either.
+//! Which worker ids programs lease, which databases lease that are fed, which are assigned to databases for good; whatever is in none of the
+//! ranges is set by hand. They share no number, so that one which was never assigned was never used, either.
 
 use std::fmt;
 
@@ -98,6 +98,8 @@ impl fmt::Display for IdRange {
 pub struct WorkerIds {
     /// What programs lease.
     pub leased: Option<IdRange>,
+    /// What databases lease that are fed.
+    pub fed: Option<IdRange>,
     /// What databases are assigned.
     pub assigned: Option<IdRange>,
 }
@@ -106,7 +108,7 @@ impl WorkerIds {
     /// What a program may lease: worker ids, or buckets of readable ids. A database with an assigned number below 256 has that bucket, too;
     /// other buckets are not told apart from those set by hand.
     pub(crate) fn leasable(&self, space: Space) -> Leasable {
-        let none = self.assigned.map(|_| IdRange::ALL);
+        let none = self.assigned.or(self.fed).map(|_| IdRange::ALL);
         match (space, self.leased) {
             (Space::Readable, _) => Leasable {
                 within: IdRange::ALL,
@@ -125,7 +127,7 @@ impl WorkerIds {
 
     /// Whether anything is said.
     pub fn is_empty(&self) -> bool {
-        self.leased.is_none() && self.assigned.is_none()
+        self.leased.is_none() && self.fed.is_none() && self.assigned.is_none()
     }
 }
 
@@ -138,7 +140,11 @@ impl fmt::Display for WorkerIds {
             "leased {}, assigned {}",
             name(self.leased),
             name(self.assigned)
-        )
+        )?;
+        match self.fed {
+            Some(fed) => write!(formatter, ", of fed databases {fed}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -181,6 +187,7 @@ mod tests {
     fn what_is_assigned_is_never_leased() {
         let ids = |leased: &str, assigned: &str| WorkerIds {
             leased: IdRange::parse(leased).ok(),
+            fed: None,
             assigned: IdRange::parse(assigned).ok(),
         };
         assert!(ids("", "").leasable(Space::Snowflake).has(1023));
@@ -191,5 +198,10 @@ mod tests {
         assert!(!ids("0-4", "5-9").leasable(Space::Snowflake).has(5));
         assert!(!ids("0-4", "5-9").leasable(Space::Readable).has(5));
         assert!(ids("0-4", "5-9").leasable(Space::Readable).has(200));
+        let fed = WorkerIds {
+            fed: IdRange::parse("8-9").ok(),
+            ..WorkerIds::default()
+        };
+        assert!(!fed.leasable(Space::Snowflake).has(1));
     }
 }

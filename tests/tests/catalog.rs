@@ -102,13 +102,15 @@ keywright.advance_tag(text,bigint) v u called owner owner
 keywright.alter_tag(text,bigint,bigint,bigint,bigint,integer) v u called owner owner
 keywright.assign_worker_id(text,integer,integer,integer,timestamp with time zone,boolean) v u called owner owner
 keywright.assignment() v u called owner owner
-keywright.await_demand(text[]) v u called caller owner
+keywright.await_demand(text[],boolean) v u called caller owner
 keywright.create_fed_tag(text,bigint,bigint,bigint,boolean) v u called owner owner
 keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean,integer,bytea) v u called owner owner
 keywright.drop_tag(text) v u called owner owner
 keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint) v u called caller owner
+keywright.feed_time(text,oid,oid,text,bigint,text,integer,bigint,bigint) v u called caller owner
 keywright.grant_tag(text,name) v u called owner owner
 keywright.handed_over(text[]) v u called caller owner
+keywright.handed_time() v u called caller owner
 keywright.health_checks() v r called owner owner,pg_monitor
 keywright.hidden_number(text,bigint) s r strict owner owner
 keywright.hide_key(text) s r called owner owner
@@ -123,11 +125,13 @@ keywright.set_hide_key(text,bytea) v u called owner owner
 keywright.set_layout(text) v u called owner owner
 keywright.set_readable_bucket(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.set_readable_zone(text) v u called owner owner
+keywright.set_snowflake_source(text) v u called owner owner
 keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.suspend_assignment(text) v u called owner owner
 keywright.tag_figures() v r called caller owner,pg_monitor
 keywright.tag_inserted() v u called owner owner
 keywright.tag_reserved_to(integer) v r strict owner owner,pg_monitor
+keywright.time_demand() v u called caller owner
 keywright.word_figures() v r called owner owner,pg_monitor
 ";
 

@@ -102,7 +102,7 @@ impl Layout {
     }
 
     /// The first tick that begins at or after a moment; the tick past the last when there is none.
-    pub(crate) fn ticks_from(&self, unix_ms: i64) -> u64 {
+    pub fn ticks_from(&self, unix_ms: i64) -> u64 {
         let since_epoch_ms = u64::try_from(unix_ms.saturating_sub(self.epoch_ms)).unwrap_or(0);
         since_epoch_ms
             .div_ceil(self.tick_length_ms())

@@ -14,7 +14,8 @@ use crate::guard;
 use crate::identity::{numbers, uncommitted};
 use crate::server::backend::BackendCell;
 use crate::server::{process, relation};
-use crate::shmem::key::{TimeKey, TimeKind};
+use crate::shmem::directory;
+use crate::shmem::key::{Source, TimeKey, TimeKind};
 use crate::shmem::reuse;
 use crate::shmem::slot::Attached;
 use crate::shmem::time_slot::TimeSlot;
@@ -68,13 +69,17 @@ pub fn of(kind: TimeKind) -> Result<TimeEntry, Failure> {
 }
 
 fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
-    let key = interned(key(kind)?);
-    let at = reuse::time_slot(key)
+    let key = key(kind)?;
+    let found = match key.is_fed() {
+        true => reuse::fed_slot(&key),
+        false => reuse::time_slot(&key).map(|found| found.map(|at| (at, key))),
+    };
+    let (at, key) = found
         .ok_or_else(guard::not_preloaded)?
         .map_err(|full| words_full(full.room))?;
     Ok(TimeEntry {
         at,
-        key,
+        key: interned(key),
         kind,
         owner: cached::extension()?.owner,
     })
@@ -107,11 +112,17 @@ pub fn key(kind: TimeKind) -> Result<TimeKey, Failure> {
     }
 }
 
+/// The same with the worker id that was handed over, where it is fed and there is one.
+pub fn in_memory(key: &TimeKey) -> Option<TimeKey> {
+    let found = directory::find_as::<TimeSlot>(|its| its.is_fed_like(key));
+    found.map(|(_, key)| key)
+}
+
 /// What the label of the database tells, in messages.
 const LABEL: &str = "the worker id or readable bucket";
 
 /// And what the row of keywright.node does.
-const NODE: &str = "the layout or the time zone";
+const NODE: &str = "the layout, the time zone or the source of snowflake ids";
 
 fn readable_key(extension: &Extension) -> Result<TimeKey, Failure> {
     let node = node::read(extension)?;
@@ -133,8 +144,18 @@ fn readable_key(extension: &Extension) -> Result<TimeKey, Failure> {
 
 fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
     let node = node::read(extension)?;
-    let worker = numbers::worker(&node.layout)?;
     let bound = sequences::named("snowflake_bound")?;
+    let worker = match node.source {
+        Source::Native => numbers::worker(&node.layout)?,
+        Source::Fed => {
+            uncommitted::require_committed(&[
+                (relation::is_created_here(bound), "the extension"),
+                (node.is_uncommitted, NODE),
+            ])?;
+            let database = process::database();
+            return Ok(TimeKey::fed(None, node.layout, database, bound));
+        }
+    };
     uncommitted::require_committed(&[
         (relation::is_created_here(bound), "the extension"),
         (relation::is_rewritten_here(bound), "the bound"),

@@ -7,6 +7,7 @@ use crate::catalog::extension::Extension;
 use crate::catalog::{damage, statements, tables};
 use crate::failure::Failure;
 use crate::server::{query, transaction};
+use crate::shmem::key::Source;
 
 /// Layout of a database that was never given one.
 pub const LAYOUT_DEFAULT: &str = "twitter";
@@ -25,6 +26,8 @@ pub struct NodeRow {
     pub layout: Layout,
     /// The time zone of readable ids.
     pub zone: Zone,
+    /// Where the time of snowflake ids comes from.
+    pub source: Source,
     /// This transaction set one of them.
     pub is_uncommitted: bool,
 }
@@ -37,17 +40,25 @@ pub fn layout_of(extension: &Extension) -> Result<Layout, Failure> {
 /// How ids of this database are written, and whether this transaction set it.
 pub fn read(extension: &Extension) -> Result<NodeRow, Failure> {
     tables::lock(extension.node_table)?;
-    let query = "SELECT layout, readable_zone, xmin::pg_catalog.text FROM keywright.node";
+    let query =
+        "SELECT layout, readable_zone, snowflake_source, xmin::pg_catalog.text FROM keywright.node";
     let row = query::one_row_as(extension.owner, query, &[], |row| {
-        [1, 2, 3].map(|column| row.get::<String>(column))
+        [1, 2, 3, 4].map(|column| row.get::<String>(column))
     });
-    let [layout, zone, writer] = row.unwrap_or([None, None, None]);
+    let [layout, zone, source, writer] = row.unwrap_or([None, None, None, None]);
     let layout = Layout::parse(layout.as_deref().unwrap_or(LAYOUT_DEFAULT))
         .map_err(|error| damage::damaged(&error.to_string()))?;
     let zone = zone.map_or(Ok(Zone::UTC), |zone| Zone::parse(&zone));
+    let source = match source {
+        None => Source::Native,
+        Some(source) => Source::parse(&source).ok_or_else(|| {
+            damage::damaged(&format!("\"{source}\" is no source of snowflake ids"))
+        })?,
+    };
     Ok(NodeRow {
         layout,
         zone: zone.map_err(|error| damage::damaged(&error.to_string()))?,
+        source,
         is_uncommitted: writer.is_some_and(|writer| transaction::wrote_row(&writer)),
     })
 }

@@ -12,7 +12,7 @@ use crate::catalog::extension::Extension;
 use crate::catalog::secrets::Hidden;
 use crate::catalog::{cached, sequences, tag_rows};
 use crate::columns::column::{Column, Purpose, refused};
-use crate::columns::filler::Filler;
+use crate::columns::filler::{self, Filler};
 use crate::columns::relatives::{self, Parent};
 use crate::failure::{Failure, OrRaise};
 use crate::issue::snowflake;
@@ -125,6 +125,7 @@ fn adopt_snowflake(column: &Column) -> Result<i64, Failure> {
         let arguments = &parent.arguments;
         return Err(parent.refusal(&format!("SELECT keywright.adopt_snowflake({arguments})")));
     }
+    filler::require_native_snowflakes()?;
     let largest = largest_used(column, &Filler::Snowflake)?;
     let layout = cached::layout()?;
     if largest > 0 && layout.floor(clock::wall_ms()) == Err(FloorError::TimeNotHighest) {

@@ -4,10 +4,11 @@ use keywright_core::cause::Cause;
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
-use crate::catalog::{cached, sequences, tag_rows};
+use crate::catalog::{cached, node, sequences, tag_rows};
 use crate::failure::Failure;
 use crate::identity::bounds::Sequences;
 use crate::issue::{snowflake, tag};
+use crate::manage::feed_time;
 use crate::server::role::AsOwner;
 use crate::server::sequence;
 use crate::shmem::key::{Source, TimeKind};
@@ -133,7 +134,22 @@ fn tag_issued_up_to(tag: &Tag) -> Result<i64, Failure> {
     Ok(sequence::last(sequence).unwrap_or(0))
 }
 
+/// Fails where the time of snowflake ids is, or was, handed over: those of one worker id do not follow those of the one before.
+pub fn require_native_snowflakes() -> Result<(), Failure> {
+    let is_fed = node::read(&cached::extension()?)?.source == Source::Fed;
+    if !is_fed && !feed_time::was_fed()? {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::AdoptRefused,
+        "the time of this database's snowflake ids comes from a store",
+    )
+    .detail("Later ids are not greater than all earlier ones where the worker id changes.")
+    .hint("Set the column's default by ALTER TABLE, when ids are greater than all that is in the column."))
+}
+
 fn snowflake_issued_up_to() -> Result<i64, Failure> {
+    require_native_snowflakes()?;
     // Without a worker id in force nothing is issued any more.
     const ISSUES_NO_MORE: [Cause; 3] =
         [Cause::WorkerIdUnset, Cause::Suspended, Cause::LayoutRanOut];

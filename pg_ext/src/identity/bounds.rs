@@ -152,7 +152,7 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
     };
     let mut highest: Option<Floor> = None;
     for (word, key) in directory::slots::<TimeSlot>() {
-        if key.number() != number {
+        if key.number() != Some(number) {
             continue;
         }
         let slot = word.slot;
@@ -177,7 +177,7 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
 /// are known to nobody else.
 pub fn used_in_other_layouts(number: Number, layout: &Layout) -> Option<Floor> {
     let words = directory::slots::<TimeSlot>().into_iter();
-    let others = words.filter(|(_, key)| key.number() == number && key.layout != *layout);
+    let others = words.filter(|(_, key)| key.number() == Some(number) && key.layout != *layout);
     others.fold(None, |highest: Option<Floor>, (word, key)| {
         let slot = word.slot;
         let hi = slot.main.word.hi().max(slot.main.word.next());

@@ -51,13 +51,14 @@ pub fn database(database: u32) {
         .filter_map(|(word, key)| {
             let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
             match close(*word, key, transaction, deadline) {
-                Ok(floor) => Some((key.number(), floor)),
+                // What was handed over is the store's to know.
+                Ok(floor) => key.number().map(|number| (number, floor)),
                 Err(_) => None,
             }
         })
         .collect();
     let is_unknown = |number| {
-        let of_number = words.iter().filter(|(_, key)| key.number() == number);
+        let of_number = words.iter().filter(|(_, key)| key.number() == Some(number));
         of_number.count() > closed.iter().filter(|(of, _)| *of == number).count()
     };
     for (number, held) in register.held_by(database).collect::<Vec<_>>() {
@@ -229,12 +230,19 @@ fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<()
     let transaction = transaction::subtransaction_number();
     let mut closed = Vec::new();
     for (word, key) in words_in(ours) {
-        let number = key.number();
-        if TimeKind::of(number) != kind {
+        if key.time_kind() != kind {
             continue;
         }
+        let is_closed = word.slot.closed_by().load(Ordering::Acquire) == transaction;
+        let Some(number) = key.number() else {
+            if !is_closed {
+                let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
+                close(word, &key, transaction, deadline)?;
+            }
+            continue;
+        };
         // The other sequence's turn came before: the word is closed, and what it said is noted.
-        if word.slot.closed_by().load(Ordering::Acquire) == transaction {
+        if is_closed {
             if word.slot.taken_over.load(Ordering::Relaxed) {
                 closed.push((number, None, key.layout));
             }

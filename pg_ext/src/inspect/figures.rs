@@ -173,8 +173,8 @@ impl Who {
 fn word_row(key: &TimeKey) -> Result<WordRow, Failure> {
     let layout = key.layout;
     let who = Who {
-        kind: TimeKind::of(key.number()),
-        number: Some(key.number()),
+        kind: key.time_kind(),
+        number: key.number().or(key.fed_worker().map(Number::Worker)),
         layout,
     };
     let Some(word) = directory::find::<TimeSlot>(key) else {
@@ -227,7 +227,7 @@ fn keywright_word_figures() -> WordFigures {
 
 fn figures_of(kind: TimeKind) -> Result<WordRow, Failure> {
     match time_entry::key(kind) {
-        Ok(key) => word_row(&key),
+        Ok(key) => word_row(&time_entry::in_memory(&key).unwrap_or(key)),
         Err(failure) if is_suspended(failure.cause()) => {
             let layout = match kind {
                 TimeKind::Snowflake => cached::layout()?,

@@ -1,6 +1,8 @@
 //! keywright.health: what the promise depends on, and whether it is in force.
 
-use std::borrow::Cow;
+mod finding;
+mod tags;
+
 use std::sync::atomic::Ordering;
 
 use keywright_core::cause::Cause;
@@ -9,67 +11,21 @@ use keywright_core::layout::TimeLeft;
 use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
 use pgrx::iter::TableIterator;
 use pgrx::spi::Spi;
-use pgrx::{name, pg_extern, pg_sys};
+use pgrx::{name, pg_extern};
 
 use crate::cache::time_entry;
 use crate::catalog::{cached, damage, node};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::numbers;
 use crate::identity::promotion::{self, Kept, Status};
-use crate::refill::fed::ASKED_MS_MAX;
-use crate::server::{clock, process, query, timestamp};
+use crate::server::{clock, process, timestamp};
 use crate::settings;
-use crate::shmem::area::Feeding;
-use crate::shmem::key::TimeKind;
+use crate::shmem::key::{Source, TimeKey, TimeKind};
+use crate::shmem::slot::Attached;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
 use crate::shmem::{area, directory};
-
-/// Most tags that a row names.
-const TAGS_NAMED_MAX: i64 = 10;
-
-/// How bad a finding is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Severity {
-    /// As it should be.
-    Ok,
-    /// Worth knowing.
-    Info,
-    /// Somebody should look.
-    Warning,
-    /// The promise, or the issuing of ids, is at stake.
-    Error,
-}
-
-impl Severity {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-
-    /// This one if something is wrong.
-    fn unless(self, fine: bool) -> Self {
-        if fine { Self::Ok } else { self }
-    }
-
-    fn is_fine(self) -> bool {
-        match self {
-            Self::Ok | Self::Info => true,
-            Self::Warning | Self::Error => false,
-        }
-    }
-}
-
-/// What a check found.
-struct Finding {
-    severity: Severity,
-    detail: String,
-    hint: Cow<'static, str>,
-}
+use finding::{Finding, Severity};
 
 /// One line of the view: its name, and the function that it tells of.
 type Check = (&'static str, fn() -> Result<Finding, Failure>);
@@ -81,9 +37,9 @@ const CHECKS: [Check; 14] = [
     ("promotion", promotion),
     ("worker id", worker),
     ("readable bucket", bucket),
-    ("tags", tags),
-    ("feeding", feeding),
-    ("hide keys", hide_keys),
+    ("tags", tags::tags),
+    ("feeding", tags::feeding),
+    ("hide keys", tags::hide_keys),
     ("layout", layout_time),
     ("lead over the clock", || Ok(lead(TimeKind::Snowflake))),
     ("lead of readable ids", || Ok(lead(TimeKind::Readable))),
@@ -226,7 +182,19 @@ fn lasted(kept: &Kept) -> String {
 
 fn worker() -> Result<Finding, Failure> {
     let extension = cached::extension()?;
-    let layout = node::layout_of(&extension)?;
+    let node = node::read(&extension)?;
+    let layout = node.layout;
+    if node.source == Source::Fed {
+        let worker = slot_of(TimeKind::Snowflake).and_then(|(_, key)| key.fed_worker());
+        return Ok(Finding {
+            severity: Severity::Ok,
+            detail: match worker {
+                Some(worker) => format!("worker id {worker} was handed over, with its time"),
+                None => "the worker id is handed over when ids are needed".to_owned(),
+            },
+            hint: "".into(),
+        });
+    }
     let worker = numbers::worker(&layout);
     Ok(Finding {
         severity: match &worker {
@@ -266,88 +234,6 @@ fn bucket() -> Result<Finding, Failure> {
     })
 }
 
-/// Tags that a dump brought back without what says how far they were used.
-fn tags() -> Result<Finding, Failure> {
-    let extension = cached::extension()?;
-    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
-                 FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
-         FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag, \
-               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text) bound, \
-               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text OPERATOR(pg_catalog.||) '_note') note \
-               WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'native' AND (bound IS NULL OR note IS NULL \
-               OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
-    let named = tags_named(extension.owner, query);
-    Ok(Finding {
-        severity: Severity::Error.unless(named.is_none()),
-        detail: match named {
-            None => "of each tag its bound is there".to_owned(),
-            Some((count, names)) => {
-                format!("nothing says how far {count} tags were used: {names}")
-            }
-        },
-        hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
-               SELECT keywright.advance_tag(tag, that_id); with hide_bits it is the largest keywright.hidden_number(tag, id).".into(),
-    })
-}
-
-/// Whether a program asks what is wanted, where tags are fed.
-fn feeding() -> Result<Finding, Failure> {
-    let extension = cached::extension()?;
-    let query = "SELECT pg_catalog.count(*) FROM keywright.tag \
-                 WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'fed'";
-    let count = query::one_row_as(extension.owner, query, &[], |row| row.get::<i64>(1));
-    let count = count.flatten().unwrap_or(0);
-    let asked_ms = Feeding::here().and_then(Feeding::asked_boot_ms);
-    let since_ms = asked_ms.map(|asked_ms| clock::readings().boot_ms.saturating_sub(asked_ms));
-    let is_asked = since_ms.is_some_and(|ms| ms <= ASKED_MS_MAX);
-    Ok(Finding {
-        severity: Severity::Warning.unless(count == 0 || is_asked || process::is_read_only()),
-        detail: match (count, since_ms) {
-            (0, _) => "no tag is fed from a store".to_owned(),
-            (_, None) => {
-                format!("{count} tags are fed, and no program has asked what is wanted since the server started")
-            }
-            (_, Some(ms)) => {
-                format!("{count} tags are fed; a program asked what is wanted {} s ago", ms / 1_000)
-            }
-        },
-        hint: "Start keywright with a [[feed]] section for this server: when what was handed over is used up, ids end.".into(),
-    })
-}
-
-fn hide_keys() -> Result<Finding, Failure> {
-    let extension = cached::extension()?;
-    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
-                 FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
-         FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag t \
-               WHERE dropped_at IS NULL AND hide_bits IS NOT NULL \
-               AND NOT EXISTS (SELECT FROM keywright.tag_secret s WHERE s.tag_id OPERATOR(pg_catalog.=) t.id)) t";
-    let named = tags_named(extension.owner, query);
-    Ok(Finding {
-        severity: Severity::Error.unless(named.is_none()),
-        detail: match named {
-            None => "of each tag that hides its volume the key is there".to_owned(),
-            Some((count, names)) => {
-                format!("the key that hides their volume is missing for {count} tags: {names}")
-            }
-        },
-        hint: "A dump left them out. Where the tags were made, SELECT keywright.hide_key(tag) shows them; run \
-               SELECT keywright.set_hide_key(tag, that_key) here."
-            .into(),
-    })
-}
-
-/// How many tags a query found, and the names of the first of them; `None` if there is none.
-fn tags_named(owner: pg_sys::Oid, query: &str) -> Option<(i64, String)> {
-    let found = query::one_row_as(owner, query, &[TAGS_NAMED_MAX.into()], |row| {
-        (row.get::<i64>(1), row.get::<String>(2))
-    });
-    let (count, names) = found?;
-    let count = count.filter(|count| *count > 0)?;
-    let more = if count > TAGS_NAMED_MAX { ", …" } else { "" };
-    Some((count, format!("{}{more}", names.unwrap_or_default())))
-}
-
 fn layout_time() -> Result<Finding, Failure> {
     let layout = cached::layout()?;
     let left = layout.check_time_left(clock::wall_ms());
@@ -368,9 +254,16 @@ fn layout_time() -> Result<Finding, Failure> {
     })
 }
 
+/// The word of one kind, where it was used since the server started.
+fn slot_of(kind: TimeKind) -> Option<(Attached<TimeSlot>, TimeKey)> {
+    let key = time_entry::key(kind).ok()?;
+    let key = time_entry::in_memory(&key).unwrap_or(key);
+    Some((directory::find::<TimeSlot>(&key)?, key))
+}
+
 fn lead(kind: TimeKind) -> Finding {
-    let word = time_entry::key(kind).ok();
-    let found = word.and_then(|key| Some((directory::find::<TimeSlot>(&key)?, key.layout)));
+    let found = slot_of(kind);
+    let found = found.map(|(word, key)| (word, key.layout));
     let lead_ms = found.map_or(0, |(word, layout)| {
         let slot = word.slot;
         let next = slot.main.word.next() >> layout.sequence_bits();
@@ -395,11 +288,8 @@ fn lead(kind: TimeKind) -> Finding {
 }
 
 fn clock_followed() -> Result<Finding, Failure> {
-    let skew_ms = [TimeKind::Snowflake, TimeKind::Readable].map(|kind| {
-        let word = time_entry::key(kind).ok();
-        let found = word.and_then(|key| directory::find::<TimeSlot>(&key));
-        found.map_or(0, |word| word.slot.skew_ms.load(Ordering::Relaxed))
-    });
+    let skew_ms = [TimeKind::Snowflake, TimeKind::Readable]
+        .map(|kind| slot_of(kind).map_or(0, |(word, _)| word.slot.skew_ms.load(Ordering::Relaxed)));
     let skew_ms = skew_ms.into_iter().max().unwrap_or(0);
     Ok(Finding {
         severity: Severity::Warning.unless(skew_ms == 0),

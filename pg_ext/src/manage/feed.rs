@@ -1,11 +1,12 @@
-//! Feeding: fed tags, and what programs that hand ranges over see: what is wanted, and the hand-over. They are connected to one database of the server,
-//! and feed the tags of all. Who may call these is decided by GRANT EXECUTE; whoever may, is believed that his ranges are nobody else's.
+//! Feeding: fed tags (the time of snowflake ids: [`feed_time`]), and what programs that hand ranges over see: what is wanted, and the
+//! hand-over. They are connected to one database of the server, and feed the tags of all. Who may call these is decided by GRANT EXECUTE; whoever may, is believed that his ranges are nobody else's.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
+use keywright_core::key_space::key_space_mark;
 use keywright_core::step::Step;
 use pgrx::iter::TableIterator;
 use pgrx::{Array, name, pg_extern, pg_sys};
@@ -13,9 +14,11 @@ use pgrx::{Array, name, pg_extern, pg_sys};
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::manage::definition::{Definition, ID_MAX};
+use crate::manage::feed_time;
+use crate::manage::hand_over::{TOLD_MS_MAX, hex};
 use crate::manage::tags::{self, Kind};
 use crate::refill::fed;
-use crate::server::{clock, text};
+use crate::server::clock;
 use crate::shmem::area::Feeding;
 use crate::shmem::directory;
 use crate::shmem::key::{Source, TagKey};
@@ -27,8 +30,6 @@ use crate::{arguments, guard, settings};
 const TAGS: &str = "the array of tags";
 /// How long a call waits for something to be wanted.
 const DEMAND_MS_MAX: u64 = 1_000;
-/// After so long without a hand-over another call is told of the same again.
-const TOLD_MS_MAX: u64 = 2_000;
 
 #[pg_extern(sql = false)]
 fn keywright_create_fed_tag(
@@ -62,26 +63,28 @@ type Demands = TableIterator<
     ),
 >;
 
-/// Those of the tags named, of whatever database, that want a range: at once if there are any, else after a second at most. Each is told to
-/// one caller.
+/// Those of the tags named, of whatever database, that want a range: at once if there are any, else after a second at most; also at once where
+/// `snowflake` is said and a database wants time. Each is told to one caller.
 #[pg_extern(sql = false)]
-fn keywright_await_demand(tags: Option<Array<'_, &str>>) -> Demands {
+fn keywright_await_demand(tags: Option<Array<'_, &str>>, snowflake: Option<bool>) -> Demands {
     let found = || {
         guard::require_preload()?;
         guard::require_writable("await_demand")?;
         let named = arguments::required(tags, TAGS)?;
         let tags: HashSet<&str> = named.iter().flatten().collect();
         let feeding = Feeding::here().ok_or_else(guard::not_preloaded)?;
+        let snowflake = arguments::required(snowflake, "whether time is fed")?;
+        let is_time_wanted = || snowflake && feed_time::is_anything_untold();
         let deadline = Instant::now() + Duration::from_millis(DEMAND_MS_MAX);
         loop {
             feeding.note_asked(clock::readings().boot_ms);
             let untold = untold(&tags);
-            if !untold.is_empty() || Instant::now() >= deadline {
+            if !untold.is_empty() || is_time_wanted() || Instant::now() >= deadline {
                 return Ok((feeding, untold));
             }
             feeding
                 .demands()
-                .wait(deadline, || !is_anything_untold(&tags));
+                .wait(deadline, || !is_anything_untold(&tags) && !is_time_wanted());
         }
     };
     let found: Result<_, Failure> = found();
@@ -214,22 +217,6 @@ fn keywright_feed_tag(
     feed().or_raise();
 }
 
-/// 128 bits, as they are written.
-fn hex(value: Option<&[u8]>, what: &str) -> Result<u128, Failure> {
-    const DIGITS: usize = 32;
-    let value = arguments::required(value, what)?;
-    let value = text::read(value).ok().filter(|text| text.len() == DIGITS);
-    value
-        .and_then(|text| u128::from_str_radix(text, 16).ok())
-        .ok_or_else(|| {
-            Failure::new(
-                Cause::ArgumentOutOfRange,
-                format!("{what} is not written with {DIGITS} hexadecimal digits"),
-            )
-            .hint("Give what keywright.await_demand and the store say.")
-        })
-}
-
 fn range(
     key_space: Option<&[u8]>,
     first: Option<i64>,
@@ -251,14 +238,8 @@ fn range(
     Ok(HandedOver {
         start: first.cast_unsigned(),
         end: last.cast_unsigned().saturating_add(1),
-        key_space: mark_of(hex(key_space, "the key space")?),
+        key_space: key_space_mark(hex(key_space, "the key space")?),
     })
-}
-
-/// What a sequence can hold of a key space: 63 of its random bits, and never 0.
-fn mark_of(key_space: u128) -> u64 {
-    let bits = u64::try_from(key_space >> (u64::BITS + 1)).unwrap_or(u64::MAX);
-    bits.max(1)
 }
 
 /// Keeps the range until somebody needs it.

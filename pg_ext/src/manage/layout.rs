@@ -9,6 +9,7 @@ use crate::cache;
 use crate::catalog::{cached, node};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{bounds, numbers, overlap, register, uncommitted};
+use crate::manage::feed_time;
 use crate::server::{changes, clock, process};
 use crate::shmem::key::TimeKind;
 use crate::{arguments, guard};
@@ -40,6 +41,13 @@ fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
     }
     if old == layout && !node::read(&extension)?.is_uncommitted {
         return Ok(());
+    }
+    if old != layout && feed_time::was_fed()? {
+        return Err(Failure::new(
+            Cause::LayoutOverlap,
+            "the time of this database's snowflake ids is, or was, handed over for its layout",
+        )
+        .hint("All databases that a store feeds have the store's layout; another database may have another."));
     }
     uncommitted::has_past()?;
     if old != layout {

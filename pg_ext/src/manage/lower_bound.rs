@@ -104,7 +104,10 @@ fn close_words(register: &Register, deadline: Instant) -> Result<(), Failure> {
     let numbers: Vec<Number> = register.held_by(ours).map(|(number, _)| number).collect();
     let transaction = transaction::subtransaction_number();
     for (word, key) in directory::slots::<TimeSlot>() {
-        let is_meant = key.is_in(ours) || numbers.contains(&key.number());
+        // What was handed over to a word that is fed nothing here says.
+        let is_meant = key
+            .number()
+            .is_some_and(|number| key.is_in(ours) || numbers.contains(&number));
         if is_meant && !reuse::is_dropped(word.slot) {
             drops::close(word, &key, transaction, deadline)?;
         }

@@ -49,10 +49,13 @@ fn keywright_node_inserted<'a>(
         let row = row.as_ref()?;
         row.get_by_name::<String>(column).ok().flatten()
     };
-    let is_needed = match (text("layout"), text("readable_zone")) {
-        (Some(layout), Some(zone)) => is_node_needed(&layout, &zone).or_raise(),
+    let source = text("snowflake_source");
+    let is_needed = match (text("layout"), text("readable_zone"), source) {
+        (Some(layout), Some(zone), Some(source)) => {
+            is_node_needed(&layout, &zone, &source).or_raise()
+        }
         // Not null, says the table.
-        (None, _) | (_, None) => true,
+        (None, _, _) | (_, None, _) | (_, _, None) => true,
     };
     Ok(row.filter(|_| is_needed))
 }
@@ -61,24 +64,28 @@ fn keywright_node_inserted<'a>(
 ///
 /// # Errors
 /// It says something else than what is in force: ids of the one and of the other could meet, and nobody compared them.
-fn is_node_needed(layout: &str, zone: &str) -> Result<bool, Failure> {
-    let query = "SELECT layout, readable_zone FROM keywright.node";
+fn is_node_needed(layout: &str, zone: &str, source: &str) -> Result<bool, Failure> {
+    let query = "SELECT layout, readable_zone, snowflake_source FROM keywright.node";
     let found = query::one_row(query, &[], |row| {
-        [1, 2].map(|column| row.get::<String>(column).unwrap_or_default())
+        [1, 2, 3].map(|column| row.get::<String>(column).unwrap_or_default())
     });
     let refused = || {
         Failure::new(
             Cause::LayoutOverlap,
-            "this database has another layout or time zone than the row that comes into keywright.node",
+            "this database has another layout or time zone, or another source of snowflake ids, than the row that comes into keywright.node",
         )
         .detail("Ids of the one and of the other could meet.")
         .hint(format!(
-            "Before anything is issued or restored, run SELECT keywright.set_layout('{layout}') and \
-             SELECT keywright.set_readable_zone('{zone}')."
+            "Before anything is issued or restored, run SELECT keywright.set_layout('{layout}'), \
+             SELECT keywright.set_readable_zone('{zone}') and SELECT keywright.set_snowflake_source('{source}')."
         ))
     };
     match found {
-        Some([its_layout, its_zone]) if (layout, zone) == (&*its_layout, &*its_zone) => Ok(false),
+        Some([its_layout, its_zone, its_source])
+            if (layout, zone, source) == (&*its_layout, &*its_zone, &*its_source) =>
+        {
+            Ok(false)
+        }
         Some(_) => Err(refused()),
         // The zone of a bucket is compared before the next id.
         None if is_layout_of_here(layout)? => Ok(true),

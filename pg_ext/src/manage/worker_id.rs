@@ -15,7 +15,7 @@ use crate::guard;
 use crate::identity::claims::{self, Vouched};
 use crate::identity::label::{Assignment, IdentityLabel};
 use crate::identity::{bounds, numbers, register, uncommitted};
-use crate::manage::bucket;
+use crate::manage::{bucket, feed_time};
 use crate::server::security_label::{self, Labelled};
 use crate::server::{changes, process};
 use crate::shmem::key::TimeKind;
@@ -106,6 +106,16 @@ pub fn give(
 ) -> Result<(), Failure> {
     let (worker, layout) = (wanted.worker, wanted.layout);
     let number = Number::Worker(worker.get());
+    if feed_time::is_handed(worker.get()) {
+        return Err(Failure::new(
+            Cause::WorkerIdInUse,
+            format!(
+                "{} was handed over to a database of this server",
+                numbers::name_of(number)
+            ),
+        )
+        .hint("Choose one that is not in fed_worker_ids of the store that feeds it."));
+    }
     uncommitted::has_past()?;
     let mut register = register::read()?;
     let ours = process::database().to_u32();

@@ -69,7 +69,17 @@ pub fn refill(entry: &TagEntry, need: u64, deadline: Instant) -> Result<(), Fail
         }
     });
     match is_missing() {
-        true => Err(not_fed(entry, feeding)),
+        true => {
+            let tag = entry.key.tag();
+            Err(not_fed(
+                format!(
+                    "tag \"{tag}\" has no ids left, and was handed none within {} ms",
+                    settings::refill_wait_ms_max()
+                ),
+                &format!("\"{tag}\" not be among the tags of its [[feed]] section"),
+                feeding,
+            ))
+        }
         false => Ok(()),
     }
 }
@@ -119,7 +129,9 @@ fn take_over(
         slot.fed.clear(held);
         return Err(failure);
     }
-    if noted != Some(range.key_space) {
+    // One that is noted may be so by an attempt that did not wait for the disk and the standbys.
+    let is_kept = slot.fed.key_space.load(Ordering::Relaxed) == range.key_space;
+    if noted != Some(range.key_space) || !is_kept {
         {
             let _owner = AsOwner::new(entry.owner);
             sequence::set(entry.note, range.key_space.cast_signed());
@@ -226,15 +238,9 @@ fn next_step(entry: &TagEntry, boot_ms: u64) -> u64 {
     entry.policy.next(previous, Some(would_last_ms)).get()
 }
 
-fn not_fed(entry: &TagEntry, feeding: Feeding) -> Failure {
-    let tag = entry.key.tag();
-    let failure = Failure::new(
-        Cause::NotFed,
-        format!(
-            "tag \"{tag}\" has no ids left, and was handed none within {} ms",
-            settings::refill_wait_ms_max()
-        ),
-    );
+/// The failure of whoever got nothing in time; `missing` is what the program's configuration may lack.
+pub fn not_fed(message: String, missing: &str, feeding: Feeding) -> Failure {
+    let failure = Failure::new(Cause::NotFed, message);
     let now_ms = clock::readings().boot_ms;
     match feeding.asked_boot_ms() {
         None => failure
@@ -247,9 +253,18 @@ fn not_fed(entry: &TagEntry, feeding: Feeding) -> Failure {
             ))
             .hint("Start keywright again, or see why it does not reach this server; keywright check says it."),
         Some(_) => failure
-            .detail("A program asks this server what is wanted, and does not hand over ids of this tag.")
+            .detail("A program asks this server what is wanted, and does not hand this over.")
             .hint(format!(
-                "See the program's log: its store may be away, or \"{tag}\" not be among the tags of its [[feed]] section."
+                "See the program's log: its store may be away, or {missing}."
             )),
     }
+}
+
+/// The failure of a hand-over that is not taken.
+pub fn refused(of: &str, why: &str) -> Failure {
+    Failure::new(
+        Cause::HandOverRefused,
+        format!("what was handed over for {of} is not taken: {why}"),
+    )
+    .hint("Ask keywright.await_demand again, and hand over others.")
 }

@@ -130,7 +130,10 @@ impl Past {
         if entry.kind == TimeKind::Snowflake {
             bound_ms = bound_ms.max(sequence::last(sequences.track(true)?));
         }
-        let held = register::held_here(entry.key.number())?;
+        let held = match entry.key.number() {
+            Some(number) => register::held_here(number)?,
+            None => None,
+        };
         if let (TimeKind::Readable, Some(held)) = (entry.kind, held)
             && held.layout != *layout
         {

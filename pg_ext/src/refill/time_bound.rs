@@ -4,9 +4,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use keywright_core::bound::{BoundPlan, BoundRefusal, BoundRequest, plan_bound};
+use keywright_core::bound::{BoundPlan, BoundRequest, plan_bound};
 use keywright_core::cause::Cause;
-use keywright_core::clock::{ClockEvent, Readings};
 use keywright_core::writer::Note;
 
 use crate::cache;
@@ -18,10 +17,11 @@ use crate::durable::{flush, wait};
 use crate::failure::Failure;
 use crate::identity::bounds::Sequences;
 use crate::identity::{uncommitted, writer};
-use crate::refill::{siblings, takeover};
+use crate::refill::room::{Extended, is_enough, observe, refused};
+use crate::refill::{fed_time, siblings, takeover};
 use crate::server::role::AsOwner;
 use crate::server::transaction::{self, Outcome};
-use crate::server::{clock, latch, log, process, sequence, wal};
+use crate::server::{clock, latch, process, sequence, wal};
 use crate::settings;
 use crate::shmem::gate::Held;
 use crate::shmem::key::TimeKind;
@@ -32,19 +32,6 @@ use crate::shmem::{area, directory, reuse};
 /// Pause between two looks at a transaction that drops what the word belongs to.
 const DROP_LOOK_MS: u64 = 10;
 
-/// What became of an extension.
-pub enum Extended {
-    /// There may be room now; try again.
-    Yes,
-    /// Ids are too far ahead of the clock already.
-    TooFarAhead {
-        /// How far ahead the wanted id is, milliseconds.
-        lead_ms: u64,
-        /// When it will no longer be, milliseconds from now.
-        retry_after_ms: u64,
-    },
-}
-
 /// Makes room for `n` states in the word, unless somebody else just did, or is doing so and it is early.
 pub fn extend(
     entry: &TimeEntry,
@@ -52,17 +39,12 @@ pub fn extend(
     n: u64,
     urgency: Urgency,
 ) -> Result<Extended, Failure> {
+    if entry.key.is_fed() {
+        return fed_time::extend(entry, spare, n, urgency);
+    }
     let slot = entry.slot();
     let track = slot.track(spare);
-    let enough = || match urgency {
-        Urgency::Early => track.word.next() <= track.extend_at.load(Ordering::Relaxed),
-        Urgency::Needed { .. } => {
-            let now = entry
-                .layout()
-                .state_at(clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed));
-            track.word.next().max(now).saturating_add(n) <= track.word.hi()
-        }
-    };
+    let enough = || is_enough(entry, spare, n, urgency);
     if !siblings::wait_for(entry, urgency)? {
         return Ok(Extended::Yes);
     }
@@ -282,65 +264,4 @@ fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) 
     track.bound_ms.store(plan.bound_ms, Ordering::Relaxed);
     entry.slot().refills.fetch_add(1, Ordering::Relaxed);
     entry.slot().last_refill_ms.store(now_ms, Ordering::Relaxed);
-}
-
-/// Reads the clock through what was seen of it so far; reports steps.
-fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
-    let slot = entry.slot();
-    let seen = slot.with_clock(held, |clock| {
-        clock.observe_since_start(
-            readings,
-            settings::clock_jump_ms_max(),
-            settings::start_jump_ms_max(),
-        )
-    });
-    slot.skew_ms.store(seen.skew_ms, Ordering::Relaxed);
-    match seen.event {
-        ClockEvent::Steady => {}
-        ClockEvent::SteppedBack { ms } => log::tell(&format!("the clock stepped back by {ms} ms")),
-        ClockEvent::SteppedForward { ms, followed: true } => {
-            log::tell(&format!("the clock stepped forward by {ms} ms"));
-        }
-        ClockEvent::SteppedForward {
-            ms,
-            followed: false,
-        } => log::tell(&format!(
-            "the clock stepped forward by {ms} ms, more than keywright.clock_jump_ms_max; ids do not follow it"
-        )),
-    }
-    seen.now_ms
-}
-
-fn refused(
-    entry: &TimeEntry,
-    track: &TimeTrack,
-    refusal: BoundRefusal,
-    urgency: Urgency,
-) -> Result<Extended, Failure> {
-    if urgency.is_early() {
-        // Asking again at every id would cost more than waiting at the bound.
-        track.extend_at.store(u64::MAX, Ordering::Relaxed);
-        return Ok(Extended::Yes);
-    }
-    match refusal {
-        BoundRefusal::TooFarAhead {
-            lead_ms,
-            retry_after_ms,
-        } => Ok(Extended::TooFarAhead {
-            lead_ms,
-            retry_after_ms,
-        }),
-        BoundRefusal::LayoutRanOut => Err(layout_failure(entry, &refusal)),
-    }
-}
-
-fn layout_failure(entry: &TimeEntry, refusal: &BoundRefusal) -> Failure {
-    Failure::new(
-        Cause::LayoutRanOut,
-        format!(
-            "layout \"{}\" cannot issue ids now: {refusal}",
-            entry.layout()
-        ),
-    )
-    .hint("Check the clock, or choose another layout with SELECT keywright.set_layout('twitter').")
 }

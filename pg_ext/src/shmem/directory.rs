@@ -41,7 +41,7 @@ fn key_of<S: Slot>(slot: &S, _lock: &Lock) -> S::Key {
 }
 
 /// All slots that belong to a key, of every database, with their keys.
-pub fn slots<S: Slot>() -> Vec<(Attached<S>, S::Key)> {
+pub fn slots<S: Slot>() -> Vec<Keyed<S>> {
     let Some(area) = AREA.get() else {
         return Vec::new();
     };
@@ -61,30 +61,50 @@ pub fn used<S: Slot>() -> usize {
     AREA.get().map_or(0, |area| S::array(&area).used().len())
 }
 
+/// A slot, and the key that it belongs to.
+pub type Keyed<S> = (Attached<S>, <S as Slot>::Key);
+
 /// The slot that belongs to `key`, if there is one.
 pub fn find<S: Slot>(key: &S::Key) -> Option<Attached<S>> {
-    let area = AREA.get()?;
-    let lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_SHARED);
-    find_locked(&S::array(&area), key, &lock)
+    find_as(|its| its == key).map(|(found, _)| found)
 }
 
-fn find_locked<S: Slot>(array: &Array<S>, key: &S::Key, lock: &Lock) -> Option<Attached<S>> {
-    let mut slots = array.used().iter();
-    slots
-        .find(|slot| key_of(*slot, lock) == *key)
-        .map(Attached::now)
+/// The slot of a key that is meant, if there is one, and the key.
+pub fn find_as<S: Slot>(is_meant: impl Fn(&S::Key) -> bool) -> Option<Keyed<S>> {
+    let area = AREA.get()?;
+    let lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_SHARED);
+    find_locked(&S::array(&area), is_meant, &lock)
+}
+
+fn find_locked<S: Slot>(
+    array: &Array<S>,
+    is_meant: impl Fn(&S::Key) -> bool,
+    lock: &Lock,
+) -> Option<Keyed<S>> {
+    let slots = array.used().iter();
+    let mut all = slots.map(|slot| (slot, key_of(slot, lock)));
+    let (slot, key) = all.find(|(_, key)| is_meant(key))?;
+    Some((Attached::now(slot), key))
 }
 
 /// Finds the slot that belongs to `key` or gives it one that nobody has had; `None` when the server did not preload the
 /// library.
 pub fn attach<S: Slot>(key: &S::Key) -> Option<Result<Attached<S>, Full>> {
+    attach_as(key, |its| its == key).map(|found| found.map(|(found, _)| found))
+}
+
+/// The same of a slot of any key that is meant.
+pub fn attach_as<S: Slot>(
+    key: &S::Key,
+    is_meant: impl Fn(&S::Key) -> bool,
+) -> Option<Result<Keyed<S>, Full>> {
     let area = AREA.get()?;
-    if let Some(found) = find(key) {
+    if let Some(found) = find_as(&is_meant) {
         return Some(Ok(found));
     }
     let array = S::array(&area);
     let lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_EXCLUSIVE);
-    if let Some(found) = find_locked(&array, key, &lock) {
+    if let Some(found) = find_locked(&array, &is_meant, &lock) {
         return Some(Ok(found));
     }
     let next = array.used.load(Ordering::Relaxed);
@@ -96,7 +116,7 @@ pub fn attach<S: Slot>(key: &S::Key) -> Option<Result<Attached<S>, Full>> {
     let slot: &'static S = unsafe { &*array.base.add(usize::try_from(next).unwrap_or(0)) };
     pass_on_locked(slot, key, &lock);
     array.used.store(next + 1, Ordering::Release);
-    Some(Ok(Attached::now(slot)))
+    Some(Ok((Attached::now(slot), *key)))
 }
 
 /// Passes a slot on to `key`, unless the key has got one meanwhile. The caller has made sure that nothing the slot issued can
@@ -106,7 +126,7 @@ pub fn pass_on<S: Slot>(slot: &'static S, key: &S::Key, _held: &Held<'_>) -> Att
         return Attached::now(slot);
     };
     let lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_EXCLUSIVE);
-    if let Some(found) = find_locked(&S::array(&area), key, &lock) {
+    if let Some((found, _)) = find_locked(&S::array(&area), |its| its == key, &lock) {
         return found;
     }
     pass_on_locked(slot, key, &lock);

@@ -9,7 +9,7 @@ use keywright_core::tag::Tag;
 use keywright_core::zone::Zone;
 use pgrx::pg_sys;
 
-/// Where a tag's ranges come from.
+/// Where a tag's ranges come from, or the time of snowflake ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// This database reserves them: the sequence is their bound.
@@ -156,13 +156,19 @@ pub struct TimeKey {
     pub layout: Layout,
     /// The worker's bits in its ids, and those of its spare.
     worker_parts: [u64; 2],
-    /// The worker id, or the bucket of a readable word.
+    /// The worker id, or the bucket of a readable word; `NO_WORKER` while a fed word has none.
     number: u32,
-    /// 1 for a readable word, 0 for a snowflake word.
-    is_readable: u32,
-    /// Database and sequence of the bound.
+    /// What the word is: `SNOWFLAKE`, `READABLE` or `FED`.
+    kind: u32,
+    /// Database and sequence of the bound; of a fed word the sequence stands for the CREATE EXTENSION.
     bound: [u32; 2],
 }
+
+const SNOWFLAKE: u32 = 0;
+const READABLE: u32 = 1;
+const FED: u32 = 2;
+/// No layout has so many.
+const NO_WORKER: u32 = u32::MAX;
 
 impl TimeKey {
     /// The key of a worker's snowflake ids, bounded by `sequence` of `database`.
@@ -177,7 +183,7 @@ impl TimeKey {
             worker_parts: [false, layout.has_spare()]
                 .map(|spare| layout.worker_part(worker, spare)),
             number: worker.get(),
-            is_readable: 0,
+            kind: SNOWFLAKE,
             bound: [database.to_u32(), sequence.to_u32()],
         }
     }
@@ -188,9 +194,49 @@ impl TimeKey {
             layout: zone.layout(),
             worker_parts: [0, 0],
             number: bucket.into(),
-            is_readable: 1,
+            kind: READABLE,
             bound: [database.to_u32(), sequence.to_u32()],
         }
+    }
+
+    /// The key of a database's snowflake ids that are fed, with the worker id that it was handed, if it was.
+    pub fn fed(
+        worker: Option<WorkerId>,
+        layout: Layout,
+        database: pg_sys::Oid,
+        sequence: pg_sys::Oid,
+    ) -> Self {
+        let parts = worker.map(|worker| {
+            [false, layout.has_spare()].map(|spare| layout.worker_part(worker, spare))
+        });
+        Self {
+            layout,
+            worker_parts: parts.unwrap_or_default(),
+            number: worker.map_or(NO_WORKER, WorkerId::get),
+            kind: FED,
+            bound: [database.to_u32(), sequence.to_u32()],
+        }
+    }
+
+    /// The same with another worker id.
+    pub fn fed_with(&self, worker: WorkerId) -> Self {
+        let [database, sequence] = self.bound.map(pg_sys::Oid::from);
+        Self::fed(Some(worker), self.layout, database, sequence)
+    }
+
+    /// Whether programs hand over what it issues.
+    pub fn is_fed(&self) -> bool {
+        self.kind == FED
+    }
+
+    /// The worker id that a fed word was handed.
+    pub fn fed_worker(&self) -> Option<u32> {
+        (self.is_fed() && self.number != NO_WORKER).then_some(self.number)
+    }
+
+    /// Whether both are of one database that is fed, whatever worker ids they were handed.
+    pub fn is_fed_like(&self, other: &Self) -> bool {
+        self.is_fed() && other.is_fed() && self.bound == other.bound && self.layout == other.layout
     }
 
     /// The worker's bits in its ids, or those of its spare.
@@ -206,18 +252,32 @@ impl TimeKey {
         ours == database
     }
 
+    /// The database that it is of.
+    pub fn database(&self) -> pg_sys::Oid {
+        let [database, _] = self.bound;
+        pg_sys::Oid::from(database)
+    }
+
     /// The sequence that is its bound.
     pub fn sequence(&self) -> u32 {
         let [_, sequence] = self.bound;
         sequence
     }
 
-    /// The number that the word issues with.
-    pub fn number(&self) -> Number {
-        if self.is_readable == 0 {
-            Number::Worker(self.number)
-        } else {
-            Number::Bucket(self.bucket())
+    /// The number of the database's own that the word issues with; none of a word that is fed.
+    pub fn number(&self) -> Option<Number> {
+        match self.kind {
+            SNOWFLAKE => Some(Number::Worker(self.number)),
+            READABLE => Some(Number::Bucket(self.bucket())),
+            _ => None,
+        }
+    }
+
+    /// What the word is used for.
+    pub fn time_kind(&self) -> TimeKind {
+        match self.kind {
+            READABLE => TimeKind::Readable,
+            _ => TimeKind::Snowflake,
         }
     }
 
@@ -228,9 +288,9 @@ impl TimeKey {
         bucket
     }
 
-    /// Whether the ids of both could meet: those of one worker, or of one bucket, whichever database it was.
+    /// Whether the ids of both could meet: those of one worker, or of one bucket, whichever database it was. Those of fed words never do.
     pub fn shares_ids_with(&self, other: &Self) -> bool {
-        (self.is_readable, self.number) == (other.is_readable, other.number)
+        !self.is_fed() && (self.kind, self.number) == (other.kind, other.number)
     }
 }
 

@@ -7,7 +7,7 @@ use keywright_core::register::{Floor, Register, Use};
 
 use crate::server::security_label::{self, Labelled};
 use crate::server::transaction::{self, Outcome};
-use crate::shmem::directory::{self, Full};
+use crate::shmem::directory::{self, Full, Keyed};
 use crate::shmem::key::{TagKey, TimeKey};
 use crate::shmem::slot::{Attached, Slot};
 use crate::shmem::tag_slot::TagSlot;
@@ -28,6 +28,17 @@ pub fn time_slot(key: &TimeKey) -> Option<Result<Attached<TimeSlot>, Full>> {
                 .as_ref()
                 .is_some_and(|register| is_covered(slot, owner, register))
     })
+}
+
+/// The slot of a database whose snowflake ids are fed, and its key with the worker id that was handed over, if one was; `None` when the server
+/// did not preload the library.
+pub fn fed_slot(key: &TimeKey) -> Option<Result<Keyed<TimeSlot>, Full>> {
+    match directory::attach_as(key, |its: &TimeKey| its.is_fed_like(key))? {
+        Ok((found, its)) if !is_dropped(found.slot) => Some(Ok((found, its))),
+        // Of a database with the same object id that was dropped.
+        Ok((found, its)) => Some(Ok((renewed(found, &its), its))),
+        Err(_) => time_slot(key).map(|found| found.map(|found| (found, *key))),
+    }
 }
 
 fn attach_or_reuse<S: Slot>(
@@ -92,7 +103,10 @@ fn committed_register() -> Option<Register> {
 fn is_covered(slot: &TimeSlot, owner: &TimeKey, register: &Register) -> bool {
     let hi = slot.main.word.hi().max(slot.spare.word.hi());
     let used = (hi > 0).then(|| Floor::below_state(owner.layout, hi));
-    let known = match register.find(owner.number()) {
+    let Some(number) = owner.number() else {
+        return false;
+    };
+    let known = match register.find(number) {
         None | Some((_, Use::Lost)) => return false,
         Some((_, Use::Left { floor })) => floor,
         Some((database, Use::Held(held))) => {

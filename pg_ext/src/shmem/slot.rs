@@ -110,7 +110,7 @@ impl Slot for TimeSlot {
             key: &self.key,
             clock: Some(&self.clock),
             words: [&main.word, &spare.word],
-            numbers: vec![
+            numbers: [
                 &main.extend_at,
                 &spare.extend_at,
                 &self.closed_by,
@@ -118,8 +118,11 @@ impl Slot for TimeSlot {
                 &self.refills,
                 &self.waits,
                 &self.wait_us,
-            ],
-            moments: vec![
+            ]
+            .into_iter()
+            .chain(self.fed.numbers())
+            .collect(),
+            moments: [
                 &main.bound_ms,
                 &main.attempted_ms,
                 &spare.bound_ms,
@@ -127,7 +130,10 @@ impl Slot for TimeSlot {
                 &self.skew_ms,
                 &self.highest_ms,
                 &self.last_refill_ms,
-            ],
+            ]
+            .into_iter()
+            .chain(self.fed.moments())
+            .collect(),
             flags: vec![&self.taken_over],
         }
     }

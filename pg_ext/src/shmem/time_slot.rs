@@ -7,6 +7,7 @@ use keywright_core::clock::VirtualClock;
 use keywright_core::generation::Generation;
 use keywright_core::snowflake::SnowflakeWord;
 
+use crate::shmem::fed_time::FedTime;
 use crate::shmem::gate::{Gate, Held};
 use crate::shmem::key::TimeKey;
 
@@ -43,6 +44,8 @@ pub struct TimeSlot {
     /// The spare worker's word.
     pub spare: TimeTrack,
     pub(super) key: UnsafeCell<TimeKey>,
+    /// What a word has that is fed.
+    pub fed: FedTime,
     /// The refill flag.
     pub gate: Gate,
     pub(super) clock: UnsafeCell<VirtualClock>,
@@ -56,6 +59,12 @@ pub struct TimeSlot {
     pub waits: AtomicU64,
     /// Their waiting time, microseconds.
     pub wait_us: AtomicU64,
+}
+
+/// See [`TimeSlot::kept`].
+pub struct Kept {
+    numbers: [u64; 7],
+    floor_ms: i64,
 }
 
 // SAFETY: as for TagSlot.
@@ -75,6 +84,35 @@ impl TimeSlot {
         // SAFETY: the gate admits one backend at a time, the borrow ends with `work`, and `work` gets no way to
         // reach the clock a second time.
         work(unsafe { &mut *self.clock.get() })
+    }
+
+    /// What a slot keeps when its word goes over to another worker id of the same database.
+    pub fn kept(&self) -> Kept {
+        let numbers = self.kept_numbers();
+        Kept {
+            numbers: numbers.map(|number| number.load(Ordering::Relaxed)),
+            floor_ms: self.fed.floor_ms.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Has it again. The caller holds the gate since it was kept.
+    pub fn keep(&self, kept: &Kept, _held: &Held<'_>) {
+        for (number, value) in self.kept_numbers().into_iter().zip(kept.numbers) {
+            number.store(value, Ordering::Relaxed);
+        }
+        self.fed.floor_ms.store(kept.floor_ms, Ordering::Relaxed);
+    }
+
+    fn kept_numbers(&self) -> [&AtomicU64; 7] {
+        [
+            &self.fed.key_space,
+            &self.fed.floor_worker,
+            &self.fed.taken,
+            &self.issued,
+            &self.refills,
+            &self.waits,
+            &self.wait_us,
+        ]
     }
 
     /// The word in use and its bound: the spare one after a step back under policy spare_worker.

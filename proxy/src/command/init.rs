@@ -41,8 +41,8 @@ pub(crate) struct Init {
     /// given.
     #[arg(long)]
     accept_moved_file: bool,
-    /// Have leased_worker_ids and assigned_worker_ids of this configuration in force in place of those that the store has recorded. You vouch
-    /// that numbers which can be assigned from now on were never set by hand.
+    /// Have leased_worker_ids, fed_worker_ids and assigned_worker_ids of this configuration in force in place of those that the store has
+    /// recorded. You vouch that numbers which can be assigned, or leased by fed databases, from now on were never set by hand.
     #[arg(long)]
     change_worker_ids: bool,
     /// Add this user of key ports, who may administer the others, unless there is one of that name. The first line of standard input is the

@@ -207,13 +207,13 @@ impl List {
                     for row in &assigned {
                         println!("{}", line(row));
                     }
-                    for row in leased.iter().filter(|row| row.space == "snowflake") {
+                    for row in leased.iter().filter(|row| is_worker_id(row)) {
                         println!("{}", line_of_leased(row));
                     }
                 }
                 Format::Json => {
                     let assigned: Vec<_> = assigned.iter().map(document).collect();
-                    let leased = leased.iter().filter(|row| row.space == "snowflake");
+                    let leased = leased.iter().filter(|row| is_worker_id(row));
                     let leased: Vec<_> = leased.map(document_of_leased).collect();
                     println!("{}", json!({ "assigned": assigned, "leased": leased }));
                 }
@@ -263,6 +263,11 @@ fn line(row: &AssignedRow) -> String {
         Some(report) => format!("{line}; {report}"),
         None => line,
     }
+}
+
+/// Of a program, or of a database that is fed; the others are buckets.
+fn is_worker_id(row: &WorkerRow) -> bool {
+    ["snowflake", "fed"].contains(&row.space.as_str())
 }
 
 fn line_of_leased(row: &WorkerRow) -> String {

@@ -180,12 +180,12 @@ fn of_feeds(feeds: &[FeedStats]) -> [MetricFamily; 5] {
         ),
         gauge(
             "feed_trouble",
-            "1 while a tag that wants ids is handed none; the log says why.",
+            "1 while a tag, or a database, that wants ids is handed none; the log says why.",
             each(|of| f64::from(u8::from(of.trouble.is_some()))),
         ),
         counter(
             "fed_ranges_total",
-            "Ranges that the server took.",
+            "Ranges, of ids and of time, that the server took.",
             each(|of| number(of.ranges)),
         ),
         counter(

@@ -2,25 +2,39 @@
 
 use std::time::Duration;
 
-use keywright_core::{Cause, Tag};
+use keywright_core::{Cause, Layout, Tag};
 use tokio::time::timeout;
 
 use crate::engine::error::StoreError;
 use crate::engine::postgres::PostgresLink;
 use crate::engine::value::{Row, Value, column, values};
 use crate::failure::Failure;
+use crate::lease::fed::Handed;
 use crate::settings::FeedSettings;
+use crate::store::fed_rows::GrantedTime;
 use crate::store::tag_request::Granted;
 
 /// All as text or bigint: the types of the server's own object ids are its business.
 const AWAIT_DEMAND: &str = "SELECT incarnation, database::text, extension::text, generation::bigint, sequence::text, tag, wanted, above \
-                            FROM keywright.await_demand(?)";
+                            FROM keywright.await_demand(?, ?)";
 
 const FEED_TAG: &str = "SELECT keywright.feed_tag(?, ?, ?, ?, ?, ?, ?, ?, ?)::text";
 
 const HANDED_OVER: &str = "SELECT tag, last FROM keywright.handed_over(?)";
 
-const MAY_FEED: &str = "SELECT pg_catalog.has_function_privilege('keywright.await_demand(text[])', 'EXECUTE') \
+const TIME_DEMAND: &str = "SELECT incarnation, system, database::text, sequence::text, layout, ask, worker_id, until_ms, handed, key_space, now_ms \
+                           FROM keywright.time_demand()";
+
+const FEED_TIME: &str = "SELECT keywright.feed_time(?, ?, ?, ?, ?, ?, ?, ?, ?)::text";
+
+const HANDED_TIME: &str = "SELECT worker_id, until_ms, key_space FROM keywright.handed_time()";
+
+/// What else is executed where snowflake ids are fed.
+const MAY_FEED_TIME: &str = "SELECT pg_catalog.has_function_privilege('keywright.time_demand()', 'EXECUTE') \
+                             AND pg_catalog.has_function_privilege('keywright.feed_time(text,oid,oid,text,bigint,text,integer,bigint,bigint)', 'EXECUTE') \
+                             AND pg_catalog.has_function_privilege('keywright.handed_time()', 'EXECUTE') AS may";
+
+const MAY_FEED: &str = "SELECT pg_catalog.has_function_privilege('keywright.await_demand(text[],boolean)', 'EXECUTE') \
                         AND pg_catalog.has_function_privilege('keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint)', 'EXECUTE') \
                         AND pg_catalog.has_function_privilege('keywright.handed_over(text[])', 'EXECUTE') \
                         AS may, pg_catalog.pg_is_in_recovery() AS is_standby";
@@ -46,7 +60,44 @@ struct Place {
     sequence: String,
 }
 
-/// The server does not take a range.
+/// What a database of one incarnation wants whose snowflake ids are fed.
+#[derive(Debug)]
+pub(super) struct TimeDemand {
+    incarnation: String,
+    system: String,
+    database: String,
+    sequence: String,
+    /// The layout of its ids, as text.
+    layout_text: String,
+    ask: i64,
+    pub(super) layout: Layout,
+    /// What it was handed last, and whether that was in this life of its memory.
+    pub(super) handed: Option<(Handed, bool)>,
+    /// The mark of the key space that it is of, if it knows.
+    pub(super) key_space: Option<u64>,
+    /// The server's clock, unix milliseconds.
+    pub(super) now_ms: i64,
+}
+
+impl TimeDemand {
+    /// Whose the lease is: 64 characters at most, which is the room for it in the store.
+    pub(super) fn owner(&self) -> String {
+        let Self {
+            system,
+            database,
+            incarnation,
+            ..
+        } = self;
+        format!("{system} {database} {incarnation}")
+    }
+
+    /// The same for people.
+    pub(super) fn holder(&self, address: &str) -> String {
+        format!("database {} of {address}", self.database)
+    }
+}
+
+/// The server does not take what it was handed.
 #[derive(Debug)]
 pub(super) struct Refused(pub(super) Failure);
 
@@ -56,6 +107,7 @@ pub(super) struct Server {
     address: String,
     /// As the server writes an array. A tag has neither quotes nor backslashes.
     tags: String,
+    snowflake: bool,
     answer_ms_max: u64,
 }
 
@@ -68,6 +120,7 @@ impl Server {
                 link,
                 address: to.address.clone(),
                 tags: array(&to.tags),
+                snowflake: to.snowflake.is_some(),
                 answer_ms_max: to.answer_ms_max,
             }),
             Ok(Err(error)) => Err(failed(&error)),
@@ -87,13 +140,27 @@ impl Server {
             )),
             [] | [_, _, ..] => Ok((0, 0)),
         });
+        let time = match self.snowflake {
+            true => self.ask(MAY_FEED_TIME, Vec::new()).await,
+            false => Ok(Vec::new()),
+        };
+        let may_feed_time = time.and_then(|rows| {
+            let may = rows.iter().map(|row| column::<u64>(row, "may"));
+            may.collect::<Result<Vec<u64>, StoreError>>()
+        });
+        let found = found.and_then(|found| Ok((found, may_feed_time?)));
         match found {
-            Ok((1, 0)) => Ok(()),
-            Ok((1, _)) => Err(Failure::new(
+            Ok(((1, 0), may)) if may.iter().all(|may| *may == 1) => Ok(()),
+            Ok(((1, 0), _)) => Err(Failure::new(
+                Cause::Privilege,
+                format!("the user of the server at {} may not feed snowflake ids", self.address),
+            )
+            .hint("GRANT EXECUTE on keywright.time_demand, keywright.feed_time and keywright.handed_time to it")),
+            Ok(((1, _), _)) => Err(Failure::new(
                 Cause::UpstreamUnreachable,
                 format!("the server at {} is a standby, which issues no ids", self.address),
             )),
-            Ok((_, _)) => Err(Failure::new(
+            Ok(((_, _), _)) => Err(Failure::new(
                 Cause::Privilege,
                 format!("the user of the server at {} may not feed", self.address),
             )
@@ -104,7 +171,8 @@ impl Server {
 
     /// What is wanted: at once if there is anything, else after a second.
     pub(super) async fn await_demand(&self) -> Result<Vec<Demand>, Failure> {
-        let rows = self.ask(AWAIT_DEMAND, values![self.tags.as_str()]).await;
+        let values = values![self.tags.as_str(), self.snowflake.to_string()];
+        let rows = self.ask(AWAIT_DEMAND, values).await;
         let demands = rows.and_then(|rows| rows.iter().map(demand).collect());
         demands.map_err(|error| failure(&self.address, &error))
     }
@@ -153,6 +221,64 @@ impl Server {
         }
     }
 
+    /// Which databases want time.
+    pub(super) async fn time_demand(&self) -> Result<Vec<TimeDemand>, Failure> {
+        if !self.snowflake {
+            return Ok(Vec::new());
+        }
+        let rows = self.ask(TIME_DEMAND, Vec::new()).await;
+        let demands = rows.and_then(|rows| rows.iter().map(time_demand).collect());
+        demands.map_err(|error| failure(&self.address, &error))
+    }
+
+    /// Until when each worker id was handed over, as far as it knows, with the mark of its key space; 0: not known.
+    pub(super) async fn handed_time(&self) -> Result<Vec<(u64, Handed)>, Failure> {
+        if !self.snowflake {
+            return Ok(Vec::new());
+        }
+        let rows = self.ask(HANDED_TIME, Vec::new()).await;
+        let all = rows.and_then(|rows| {
+            let handed = |row| {
+                let key_space: Option<u64> = column(row, "key_space")?;
+                let handed = Handed {
+                    worker_id: column(row, "worker_id")?,
+                    until_ms: column(row, "until_ms")?,
+                };
+                Ok((key_space.unwrap_or(0), handed))
+            };
+            rows.iter().map(handed).collect()
+        });
+        all.map_err(|error| failure(&self.address, &error))
+    }
+
+    /// Hands time over.
+    ///
+    /// # Errors
+    /// It is not known whether the server took it.
+    pub(super) async fn feed_time(
+        &self,
+        demand: &TimeDemand,
+        granted: &GrantedTime,
+    ) -> Result<Result<(), Refused>, Failure> {
+        let grant = &granted.grant;
+        let values = values![
+            demand.incarnation.as_str(),
+            demand.database.as_str(),
+            demand.sequence.as_str(),
+            demand.layout_text.as_str(),
+            demand.ask,
+            granted.key_space.as_str(),
+            grant.worker_id,
+            grant.from_ms,
+            grant.until_ms,
+        ];
+        match self.ask(FEED_TIME, values).await {
+            Ok(_) => Ok(Ok(())),
+            Err(error) if error.is_refusal() => Ok(Err(Refused(refused(&self.address, &error)))),
+            Err(error) => Err(failure(&self.address, &error)),
+        }
+    }
+
     async fn ask(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         let limit = Duration::from_millis(self.answer_ms_max);
         match timeout(limit, self.link.rows(sql, values)).await {
@@ -192,6 +318,35 @@ fn demand(row: &Row) -> Result<Demand, StoreError> {
     })
 }
 
+fn time_demand(row: &Row) -> Result<TimeDemand, StoreError> {
+    let layout_text: String = column(row, "layout")?;
+    let layout = Layout::parse(&layout_text).map_err(|_| StoreError::Column {
+        column: "layout".to_owned(),
+        value: layout_text.clone(),
+    })?;
+    let worker_id: Option<u32> = column(row, "worker_id")?;
+    let until_ms: Option<i64> = column(row, "until_ms")?;
+    let is_of_this_life = column::<i64>(row, "handed")? != 0;
+    Ok(TimeDemand {
+        incarnation: column(row, "incarnation")?,
+        system: column(row, "system")?,
+        database: column(row, "database")?,
+        sequence: column(row, "sequence")?,
+        layout_text,
+        ask: column(row, "ask")?,
+        layout,
+        handed: worker_id.zip(until_ms).map(|(worker_id, until_ms)| {
+            let handed = Handed {
+                worker_id,
+                until_ms,
+            };
+            (handed, is_of_this_life)
+        }),
+        key_space: column(row, "key_space")?,
+        now_ms: column(row, "now_ms")?,
+    })
+}
+
 fn failure(address: &str, error: &StoreError) -> Failure {
     let failure = Failure::new(
         Cause::UpstreamUnreachable,
@@ -210,4 +365,27 @@ fn refused(address: &str, error: &StoreError) -> Failure {
         Cause::HandOverRefused,
         format!("the server at {address} does not take what it was handed: {error}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_has_room_in_every_store() {
+        let demand = TimeDemand {
+            incarnation: format!("{:032x}", u128::MAX),
+            system: u64::MAX.to_string(),
+            database: u32::MAX.to_string(),
+            sequence: u32::MAX.to_string(),
+            layout_text: "twitter".to_owned(),
+            ask: i64::MAX,
+            layout: Layout::parse("twitter").unwrap(),
+            handed: None,
+            key_space: None,
+            now_ms: 0,
+        };
+        // VARCHAR(64) in sql/mysql/keywright_store.sql.
+        assert!(demand.owner().len() <= 64, "{}", demand.owner());
+    }
 }

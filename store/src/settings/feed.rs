@@ -16,10 +16,18 @@ use crate::engine::postgres::{PostgresSettings, address};
 #[serde(deny_unknown_fields)]
 pub struct RawFeed {
     /// `postgres://user[:password]@host[:port]/database`: a database of the server that has the extension, in which the user may execute
-    /// `keywright.await_demand`, `keywright.feed_tag` and `keywright.handed_over`. Through it the tags of all databases are fed.
+    /// `keywright.await_demand`, `keywright.feed_tag` and `keywright.handed_over`; for `snowflake` also `keywright.time_demand`,
+    /// `keywright.feed_time` and `keywright.handed_time`. Through it all databases are fed.
     pub url: String,
     /// The tags that are fed, by name; each must be in the store (`keywright init` makes it).
+    #[serde(default)]
     pub tags: Vec<String>,
+    /// Whether databases whose source of snowflake ids is `fed` are handed worker ids, out of `fed_worker_ids` of `[snowflake]`, and time.
+    #[serde(default)]
+    pub snowflake: bool,
+    /// How long the time should last that is handed over for snowflake ids, seconds: for half of it nobody notices that program or store are away.
+    #[serde(default = "cover_s")]
+    pub cover_s: u64,
     /// A file whose first line is the password.
     pub password_file: Option<PathBuf>,
     /// The name of the environment variable that holds the password.
@@ -38,6 +46,10 @@ fn disabled() -> String {
     "disabled".to_owned()
 }
 
+fn cover_s() -> u64 {
+    1_200
+}
+
 fn answer_ms_max() -> u64 {
     5_000
 }
@@ -49,6 +61,8 @@ pub struct FeedSettings {
     raw: RawFeed,
     pub(crate) address: String,
     pub(crate) tags: Vec<Tag>,
+    /// How far ahead of need time is handed over, milliseconds; `None`: none is.
+    pub(crate) snowflake: Option<i64>,
     pub(crate) answer_ms_max: u64,
 }
 
@@ -59,6 +73,7 @@ impl std::fmt::Debug for FeedSettings {
             .debug_struct("FeedSettings")
             .field("address", &self.address)
             .field("tags", &self.tags)
+            .field("snowflake", &self.snowflake)
             .finish_non_exhaustive()
     }
 }
@@ -72,6 +87,8 @@ impl FeedSettings {
         let mut problems = Problems::default();
         let answer_ms_max = raw.answer_ms_max;
         problems.within("store.answer_ms_max", answer_ms_max, 2_000, 3_600_000);
+        problems.within("store.cover_s", raw.cover_s, 2, 86_400);
+        let cover_ms = i64::try_from(raw.cover_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
         let tags = tags(raw, &mut problems);
         // A connection of the same kind as a store's, with the same options.
         let store = RawStoreSettings {
@@ -89,6 +106,7 @@ impl FeedSettings {
                 raw: raw.clone(),
                 server,
                 tags,
+                snowflake: raw.snowflake.then_some(cover_ms),
                 answer_ms_max,
             }),
             Some(_) | None => Err(SettingsError {
@@ -111,6 +129,11 @@ impl FeedSettings {
         &self.address
     }
 
+    /// Whether the time of snowflake ids is fed.
+    pub fn feeds_snowflakes(&self) -> bool {
+        self.snowflake.is_some()
+    }
+
     /// The tags that are fed.
     pub fn tags(&self) -> &[Tag] {
         &self.tags
@@ -119,8 +142,8 @@ impl FeedSettings {
 
 fn tags(raw: &RawFeed, problems: &mut Problems) -> Vec<Tag> {
     const SETTING: &str = "store.tags";
-    if raw.tags.is_empty() {
-        problems.add(SETTING, "names no tag");
+    if raw.tags.is_empty() && !raw.snowflake {
+        problems.add(SETTING, "names no tag, and snowflake is not true");
     }
     let mut tags: Vec<Tag> = Vec::new();
     for text in &raw.tags {
@@ -154,6 +177,8 @@ mod tests {
         RawFeed {
             url: url.to_owned(),
             tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            snowflake: false,
+            cover_s: cover_s(),
             password_file: None,
             password_env: None,
             tls: disabled(),

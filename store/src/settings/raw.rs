@@ -91,10 +91,13 @@ pub struct RawSnowflakeSettings {
     pub worker_id_env: Option<String>,
     /// The same: the number that the host's name ends with, behind a dash, as in `shop-3`.
     pub worker_id_from_host: bool,
-    /// Worker ids that programs lease, as `256-511`; without it any, or none where `assigned_worker_ids` says something. The store records both
-    /// ranges when `keywright init` runs, and programs that say otherwise get none.
+    /// Worker ids that programs lease, as `256-511`; without it any, or none where one of the next two options says something. The store records
+    /// all ranges when `keywright init` runs, and programs that say otherwise get none.
     pub leased_worker_ids: Option<String>,
-    /// Worker ids that `keywright worker assign` gives to PostgreSQL databases for good, as `512-1023`. Whatever is in neither range is for
+    /// Worker ids that PostgreSQL databases lease whose snowflake ids are fed, as `896-1023`: several for each database, since each start of a
+    /// server takes another one until the time that was handed over is past.
+    pub fed_worker_ids: Option<String>,
+    /// Worker ids that `keywright worker assign` gives to PostgreSQL databases for good, as `512-895`. Whatever is in none of the ranges is for
     /// `keywright.set_worker_id`.
     pub assigned_worker_ids: Option<String>,
     /// A lease that was not renewed for so long may be taken by others, milliseconds.
@@ -122,6 +125,7 @@ impl Default for RawSnowflakeSettings {
             worker_id_env: None,
             worker_id_from_host: false,
             leased_worker_ids: None,
+            fed_worker_ids: None,
             assigned_worker_ids: None,
             lease_ms: 30_000,
             bound_window_ms: 5_000,

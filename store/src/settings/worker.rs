@@ -28,15 +28,25 @@ pub(super) fn worker_ids(
     };
     let ids = WorkerIds {
         leased: range("leased_worker_ids", &raw.leased_worker_ids),
+        fed: range("fed_worker_ids", &raw.fed_worker_ids),
         assigned: range("assigned_worker_ids", &raw.assigned_worker_ids),
     };
-    if let (Some(leased), Some(assigned)) = (ids.leased, ids.assigned)
-        && leased.meets(&assigned)
-    {
-        problems.add(
-            "snowflake.assigned_worker_ids",
-            format!("{assigned} and leased_worker_ids, {leased}, have numbers in common"),
-        );
+    let named = [
+        ("leased_worker_ids", ids.leased),
+        ("fed_worker_ids", ids.fed),
+        ("assigned_worker_ids", ids.assigned),
+    ];
+    for (place, (option, range)) in named.into_iter().enumerate() {
+        for (other, its) in named.into_iter().take(place) {
+            if let (Some(range), Some(its)) = (range, its)
+                && range.meets(&its)
+            {
+                problems.add(
+                    &format!("snowflake.{option}"),
+                    format!("{range} and {other}, {its}, have numbers in common"),
+                );
+            }
+        }
     }
     ids
 }

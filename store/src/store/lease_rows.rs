@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 
 use super::switch_rows::make;
+use super::worker_id_rows::RecordedIds;
 use super::{Link, Row, StoreError, Transaction, column, values, worker_id_rows};
 use crate::engine::words::Words;
 use crate::lease::space::Space;
@@ -52,13 +53,9 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         lock_all(link).await?;
         let rows = all_rows(link, self.space.name()).await?;
         let recorded = worker_id_rows::read(link, link.words().in_share_mode()).await?;
-        let recorded = recorded.map_or_else(WorkerIds::default, |recorded| recorded.ids);
-        let claim = match recorded == self.worker_ids {
-            true => plan_claim(&rows, &claimant, &self.limits, &era),
-            false => Err(NoLease::OtherWorkerIds {
-                recorded,
-                configured: self.worker_ids,
-            }),
+        let claim = match self.differs(recorded.as_ref()) {
+            None => plan_claim(&rows, &claimant, &self.limits, &era),
+            Some(no_lease) => Err(no_lease),
         };
         let claim = match claim {
             Ok(claim) => claim,
@@ -85,6 +82,24 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
 }
 
 impl TakeLease<'_> {
+    /// Databases that are fed have the layout that is recorded; ids of others could meet theirs.
+    fn differs(&self, recorded: Option<&RecordedIds>) -> Option<NoLease> {
+        let ids = recorded.map_or_else(WorkerIds::default, |recorded| recorded.ids);
+        if ids != self.worker_ids {
+            return Some(NoLease::OtherWorkerIds {
+                recorded: ids,
+                configured: self.worker_ids,
+            });
+        }
+        let (fed, recorded) = ids.fed.zip(recorded)?;
+        let is_other =
+            self.space == Space::Snowflake && recorded.layout != self.claimant.layout.to_string();
+        is_other.then(|| NoLease::OtherLayout {
+            worker_id: fed.first,
+            layout: recorded.layout.clone(),
+        })
+    }
+
     async fn write(
         &self,
         link: &mut Link,

@@ -52,6 +52,11 @@ impl Transaction<RestoredStore> for Restore {
             values![&nobody],
         )
         .await?;
+        link.change(
+            "UPDATE keywright_worker_ids SET unknown_server = ?",
+            values![&nobody],
+        )
+        .await?;
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
         assigned_admin::restore(link).await?;

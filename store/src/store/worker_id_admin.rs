@@ -1,6 +1,7 @@
-//! Recording which worker ids are leased and which assigned.
+//! Recording which worker ids programs and fed databases lease, and which are assigned.
 
 use keywright_core::{Cause, Layout};
+use uuid::Uuid;
 
 use super::assigned_rows;
 use super::lease_rows::{all_rows, lock_all};
@@ -8,6 +9,7 @@ use super::worker_id_rows::{RecordedIds, differs, read};
 use super::{Link, StoreError, Transaction, values};
 use crate::failure::Failure;
 use crate::lease::space::Space;
+use crate::lease::{LeaseRow, fed};
 use crate::worker_ids::{IdRange, WorkerIds};
 
 /// What became of a configuration's ranges.
@@ -33,16 +35,20 @@ impl Transaction<Result<WorkerIdsRecorded, Failure>> for RecordWorkerIds {
     async fn run(&self, link: &mut Link) -> Result<Result<WorkerIdsRecorded, Failure>, StoreError> {
         link.begin().await?;
         lock_all(link).await?;
-        let mut leased = Vec::new();
-        for space in [Space::Snowflake, Space::Readable] {
-            let rows = all_rows(link, space.name()).await?;
-            leased.extend(rows.iter().map(|row| row.worker_id));
-        }
+        let snowflakes = all_rows(link, Space::Snowflake.name()).await?;
+        let buckets = all_rows(link, Space::Readable.name()).await?;
+        let fed = all_rows(link, fed::SPACE).await?;
         let lock = link.words().for_update();
         let recorded = read(link, lock).await?;
         let assigned = assigned_rows::all(link).await?;
         let assigned: Vec<u32> = assigned.iter().map(|row| row.worker_id).collect();
-        let next_id = match self.decide(recorded.as_ref(), &leased, &assigned) {
+        let used = Used {
+            snowflakes: &snowflakes,
+            buckets: &buckets,
+            fed: &fed,
+            assigned: &assigned,
+        };
+        let next_id = match self.decide(recorded.as_ref(), &used) {
             Ok(Some(next_id)) => next_id,
             Ok(None) => {
                 link.rollback().await?;
@@ -54,14 +60,20 @@ impl Transaction<Result<WorkerIdsRecorded, Failure>> for RecordWorkerIds {
             }
         };
         let text = |range: Option<IdRange>| range.map_or(String::new(), |its| its.to_string());
-        let (leased, assigned) = (text(self.ids.leased), text(self.ids.assigned));
-        let (layout, or_update) = (self.layout.to_string(), link.words().or_update("id"));
+        let [leased, fed, assigned] = [self.ids.leased, self.ids.fed, self.ids.assigned].map(text);
+        let (layout, words) = (self.layout.to_string(), link.words());
+        let (or_update, now_ms) = (words.or_update("id"), words.now_ms());
         let write = format!(
-            "INSERT INTO keywright_worker_ids (id, leased, assigned, layout, next_id) VALUES (1, ?, ?, ?, ?) \
-             {or_update} leased = ?, assigned = ?, layout = ?, next_id = ?"
+            "INSERT INTO keywright_worker_ids \
+             (id, leased, fed, assigned, layout, next_id, key_space_id, unknown_server, unknown_ms) \
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, {now_ms}) \
+             {or_update} leased = ?, fed = ?, assigned = ?, layout = ?, next_id = ?"
         );
-        let mut values = values![&leased, &assigned, &layout, next_id];
-        values.extend(values![&leased, &assigned, &layout, next_id]);
+        let ranges = || values![&leased, &fed, &assigned, &layout, next_id];
+        let mut values = ranges();
+        let key_space_id = Uuid::new_v4().simple().to_string();
+        values.extend(values![key_space_id, link.server.identity.as_str()]);
+        values.extend(ranges());
         link.change(write, values).await?;
         link.commit().await?;
         Ok(Ok(WorkerIdsRecorded::Now))
@@ -73,8 +85,7 @@ impl RecordWorkerIds {
     fn decide(
         &self,
         recorded: Option<&RecordedIds>,
-        leased: &[u32],
-        assigned: &[u32],
+        used: &Used<'_>,
     ) -> Result<Option<u32>, Failure> {
         let layout = self.layout.to_string();
         match recorded {
@@ -83,9 +94,12 @@ impl RecordWorkerIds {
             Some(its) if !self.may_change => return Err(differs(its, &self.ids, &layout)),
             None | Some(_) => {}
         }
+        self.check_fed(used)?;
+        let assigned = used.assigned;
         let in_use = |message: String| Err(Failure::new(Cause::WorkerIdInUse, message));
         let is_assigned = |id: u32| self.ids.assigned.is_some_and(|range| range.has(id));
-        if let Some(id) = leased.iter().find(|id| is_assigned(**id)) {
+        let leased = used.snowflakes.iter().chain(used.buckets);
+        if let Some(id) = leased.map(|row| row.worker_id).find(|id| is_assigned(*id)) {
             return in_use(format!(
                 "{id} cannot be assigned to a database: programs have leased it as worker id or bucket"
             ));
@@ -105,4 +119,44 @@ impl RecordWorkerIds {
         let next_id = recorded.filter(|_| !assigned.is_empty());
         Ok(Some(next_id.map_or(first, |its| its.next_id.max(first))))
     }
+
+    /// What databases were handed stays theirs, and what they are to be handed was nobody's.
+    fn check_fed(&self, used: &Used<'_>) -> Result<(), Failure> {
+        let in_use = |message: String| Err(Failure::new(Cause::WorkerIdInUse, message));
+        let is_fed = |id: u32| self.ids.fed.is_some_and(|range| range.has(id));
+        let mut fed = used.fed.iter();
+        if let Some(row) = fed.find(|row| !is_fed(row.worker_id) || row.layout != self.layout) {
+            return in_use(format!(
+                "worker id {} was leased by a database that is fed, with layout \"{}\", so it must stay in fed_worker_ids",
+                row.worker_id, row.layout
+            ));
+        }
+        let mut programs = used.snowflakes.iter();
+        if let Some(row) = programs.find(|row| is_fed(row.worker_id)) {
+            return in_use(format!(
+                "worker id {} cannot be in fed_worker_ids: programs have leased it",
+                row.worker_id
+            ));
+        }
+        let mut programs = used.snowflakes.iter();
+        match programs.find(|row| self.ids.fed.is_some() && row.layout != self.layout) {
+            Some(row) => in_use(format!(
+                "programs have leased worker ids with layout \"{}\", and databases that are fed would have \"{}\"",
+                row.layout, self.layout
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Numbers that somebody has, or had.
+struct Used<'a> {
+    /// Worker ids that programs leased.
+    snowflakes: &'a [LeaseRow],
+    /// Buckets that they leased.
+    buckets: &'a [LeaseRow],
+    /// Worker ids that databases leased which are fed.
+    fed: &'a [LeaseRow],
+    /// Worker ids that were assigned.
+    assigned: &'a [u32],
 }

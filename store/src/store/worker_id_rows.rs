@@ -21,7 +21,7 @@ pub(crate) struct RecordedIds {
 /// What is recorded, locked as `lock` says; `None`: nothing, so anything is leased and nothing assigned.
 pub(super) async fn read(link: &mut Link, lock: &str) -> Result<Option<RecordedIds>, StoreError> {
     let select = format!(
-        "SELECT leased, assigned, layout, next_id, is_restored FROM keywright_worker_ids WHERE id = 1{lock}"
+        "SELECT leased, fed, assigned, layout, next_id, is_restored FROM keywright_worker_ids WHERE id = 1{lock}"
     );
     let row = link.first(select, Vec::new()).await?;
     row.as_ref().map(read_row).transpose()
@@ -31,6 +31,7 @@ fn read_row(row: &Row) -> Result<RecordedIds, StoreError> {
     Ok(RecordedIds {
         ids: WorkerIds {
             leased: range(row, "leased")?,
+            fed: range(row, "fed")?,
             assigned: range(row, "assigned")?,
         },
         layout: column(row, "layout")?,

@@ -5,6 +5,8 @@
 mod common;
 mod hand_overs;
 mod lives;
+mod time;
+mod time_again;
 
 use std::thread;
 

@@ -214,10 +214,15 @@ pub(super) const WORKER_IDS: Shape = Shape {
     columns: &[
         ("id", "bigint"),
         ("leased", "varchar"),
+        ("fed", "varchar"),
         ("assigned", "varchar"),
         ("layout", "varchar"),
         ("next_id", "bigint"),
         ("is_restored", "bigint"),
+        ("key_space_id", "varchar"),
+        ("unknown_ms", "bigint"),
+        ("unknown_server", "varchar"),
+        ("ahead_ms", "bigint"),
     ],
 };
 

@@ -1,0 +1,108 @@
+//! Of tags, and of what is fed.
+
+use pgrx::pg_sys;
+
+use super::finding::{Finding, Severity};
+use crate::catalog::cached;
+use crate::failure::Failure;
+use crate::refill::fed::ASKED_MS_MAX;
+use crate::server::{clock, process, query};
+use crate::shmem::area::Feeding;
+
+/// Most tags that a row names.
+const TAGS_NAMED_MAX: i64 = 10;
+
+/// Tags that a dump brought back without what says how far they were used.
+pub(super) fn tags() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
+                 FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
+         FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag, \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text) bound, \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text OPERATOR(pg_catalog.||) '_note') note \
+               WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'native' AND (bound IS NULL OR note IS NULL \
+               OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
+    let named = tags_named(extension.owner, query);
+    Ok(Finding {
+        severity: Severity::Error.unless(named.is_none()),
+        detail: match named {
+            None => "of each tag its bound is there".to_owned(),
+            Some((count, names)) => {
+                format!("nothing says how far {count} tags were used: {names}")
+            }
+        },
+        hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
+               SELECT keywright.advance_tag(tag, that_id); with hide_bits it is the largest keywright.hidden_number(tag, id).".into(),
+    })
+}
+
+/// Whether a program asks what is wanted, where tags are fed.
+pub(super) fn feeding() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let query = "SELECT pg_catalog.count(*), \
+                 EXISTS (SELECT FROM keywright.node WHERE snowflake_source OPERATOR(pg_catalog.=) 'fed') \
+                 FROM keywright.tag WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'fed'";
+    let found = query::one_row_as(extension.owner, query, &[], |row| {
+        (row.get::<i64>(1), row.get::<bool>(2))
+    });
+    let (count, is_time_fed) = found.unwrap_or_default();
+    let (count, is_time_fed) = (count.unwrap_or(0), is_time_fed.unwrap_or(false));
+    let fed = match (count, is_time_fed) {
+        (0, false) => None,
+        (0, true) => Some("the time of snowflake ids is fed".to_owned()),
+        (_, false) => Some(format!("{count} tags are fed")),
+        (_, true) => Some(format!(
+            "{count} tags and the time of snowflake ids are fed"
+        )),
+    };
+    let asked_ms = Feeding::here().and_then(Feeding::asked_boot_ms);
+    let since_ms = asked_ms.map(|asked_ms| clock::readings().boot_ms.saturating_sub(asked_ms));
+    let is_asked = since_ms.is_some_and(|ms| ms <= ASKED_MS_MAX);
+    Ok(Finding {
+        severity: Severity::Warning.unless(fed.is_none() || is_asked || process::is_read_only()),
+        detail: match (fed, since_ms) {
+            (None, _) => "nothing is fed from a store".to_owned(),
+            (Some(fed), None) => {
+                format!("{fed}, and no program has asked what is wanted since the server started")
+            }
+            (Some(fed), Some(ms)) => {
+                format!("{fed}; a program asked what is wanted {} s ago", ms / 1_000)
+            }
+        },
+        hint: "Start keywright with a [[feed]] section for this server: when what was handed over is used up, ids end.".into(),
+    })
+}
+
+/// Tags whose ids hide their volume without the key that does it.
+pub(super) fn hide_keys() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
+                 FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
+         FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag t \
+               WHERE dropped_at IS NULL AND hide_bits IS NOT NULL \
+               AND NOT EXISTS (SELECT FROM keywright.tag_secret s WHERE s.tag_id OPERATOR(pg_catalog.=) t.id)) t";
+    let named = tags_named(extension.owner, query);
+    Ok(Finding {
+        severity: Severity::Error.unless(named.is_none()),
+        detail: match named {
+            None => "of each tag that hides its volume the key is there".to_owned(),
+            Some((count, names)) => {
+                format!("the key that hides their volume is missing for {count} tags: {names}")
+            }
+        },
+        hint: "A dump left them out. Where the tags were made, SELECT keywright.hide_key(tag) shows them; run \
+               SELECT keywright.set_hide_key(tag, that_key) here."
+            .into(),
+    })
+}
+
+/// How many tags a query found, and the names of the first of them; `None` if there is none.
+fn tags_named(owner: pg_sys::Oid, query: &str) -> Option<(i64, String)> {
+    let found = query::one_row_as(owner, query, &[TAGS_NAMED_MAX.into()], |row| {
+        (row.get::<i64>(1), row.get::<String>(2))
+    });
+    let (count, names) = found?;
+    let count = count.filter(|count| *count > 0)?;
+    let more = if count > TAGS_NAMED_MAX { ", …" } else { "" };
+    Some((count, format!("{}{more}", names.unwrap_or_default())))
+}

@@ -1,0 +1,292 @@
+//! Time that databases are handed whose snowflake ids are fed: one transaction that leases a worker id, or extends a lease.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use keywright_core::{Cause, Layout, key_space_mark};
+
+use super::lease_rows::{all_rows, lock_all};
+use super::worker_id_rows::{self, differs};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
+use crate::failure::Failure;
+use crate::lease::LeaseRow;
+use crate::lease::fed::{Ahead, FedIds, Handed, NoTime, SPACE, TimeAsker, TimeGrant, plan_time};
+use crate::worker_ids::{IdRange, WorkerIds};
+
+/// Time for a database.
+#[derive(Debug)]
+pub(crate) struct GrantTime<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) asker: TimeAsker,
+    /// The mark of the key space that it is of, if it knows.
+    pub(crate) key_space: Option<u64>,
+    /// The clock of its server, unix milliseconds.
+    pub(crate) server_ms: i64,
+    /// What it knows to have been handed before this life of its memory.
+    pub(crate) known: Option<Handed>,
+    /// For people: which database.
+    pub(crate) holder: String,
+    /// What the configuration says.
+    pub(crate) ids: WorkerIds,
+    pub(crate) layout: Layout,
+    /// How far ahead of the store's clock.
+    pub(crate) ahead_ms: i64,
+}
+
+/// Time that is durably a database's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GrantedTime {
+    pub(crate) grant: TimeGrant,
+    /// The key space of the store's snowflake ids.
+    pub(crate) key_space: String,
+}
+
+/// What the store has recorded for all of them.
+struct Recorded {
+    key_space: String,
+    /// What databases keep of it.
+    mark: u64,
+    unknown_ms: i64,
+    unknown_server: String,
+    ahead_ms: i64,
+}
+
+impl Recorded {
+    async fn read(link: &mut Link) -> Result<Option<Self>, StoreError> {
+        let select = "SELECT key_space_id, unknown_ms, unknown_server, ahead_ms FROM keywright_worker_ids WHERE id = 1";
+        let row = link.first(select, Vec::new()).await?;
+        let read = |row: &Row| {
+            let key_space: String = column(row, "key_space_id")?;
+            let bits = u128::from_str_radix(&key_space, 16).map_err(|_| StoreError::Column {
+                column: "key_space_id".to_owned(),
+                value: key_space.clone(),
+            })?;
+            Ok(Self {
+                key_space,
+                mark: key_space_mark(bits),
+                unknown_ms: column(row, "unknown_ms")?,
+                unknown_server: column(row, "unknown_server")?,
+                ahead_ms: column(row, "ahead_ms")?,
+            })
+        };
+        row.as_ref().map(read).transpose()
+    }
+}
+
+impl Transaction<Result<GrantedTime, Failure>> for GrantTime<'_> {
+    /// Leases are locked first, as by those who take them.
+    async fn run(&self, link: &mut Link) -> Result<Result<GrantedTime, Failure>, StoreError> {
+        link.begin().await?;
+        lock_all(link).await?;
+        let lock = link.words().for_update();
+        let ids = worker_id_rows::read(link, lock).await?;
+        let recorded = Recorded::read(link).await?;
+        let ids = ids.ok_or_else(worker_id_rows::not_recorded);
+        let range = ids.and_then(|ids| {
+            let layout = self.layout.to_string();
+            match ids.ids.fed {
+                Some(range) if ids.ids == self.ids && ids.layout == layout => Ok(range),
+                Some(_) | None => Err(differs(&ids, &self.ids, &layout)),
+            }
+        });
+        let (range, recorded) = match (range, recorded) {
+            (Ok(range), Some(recorded)) => (range, recorded),
+            (Err(failure), _) => return refused(link, failure).await,
+            (Ok(_), None) => return refused(link, worker_id_rows::not_recorded()).await,
+        };
+        if self.key_space.is_some_and(|known| known != recorded.mark) {
+            return refused(link, another_key_space()).await;
+        }
+        let clock_ms = self.clock_ms(link).await?;
+        // Without a clock of the store's the earlier of two, so that one that is wrong does not use up all worker ids. What may have been handed
+        // over went by a program's alone.
+        let now_ms = match link.has_clock() {
+            true => clock_ms,
+            false => clock_ms.min(self.server_ms),
+        };
+        let recorded = self.note(link, recorded, clock_ms).await?;
+        let rows = all_rows(link, SPACE).await?;
+        let planned = match self.asker.layout == self.layout {
+            true => self.plan(&rows, range, &recorded, (now_ms, &link.server.identity)),
+            false => Err(NoTime::OtherLayout {
+                store: self.layout.to_string(),
+                database: self.asker.layout.to_string(),
+            }),
+        };
+        let grant = match planned {
+            Ok(grant) => grant,
+            Err(no_time) => {
+                // What was noted stays.
+                link.commit().await?;
+                return Ok(Err(failure(&no_time)));
+            }
+        };
+        self.write(link, &grant, now_ms).await?;
+        link.commit().await?;
+        let handed = Handed {
+            worker_id: grant.worker_id,
+            until_ms: grant.until_ms,
+        };
+        self.store.note_handed(recorded.mark, handed);
+        Ok(Ok(GrantedTime {
+            grant,
+            key_space: recorded.key_space,
+        }))
+    }
+}
+
+async fn refused(
+    link: &mut Link,
+    failure: Failure,
+) -> Result<Result<GrantedTime, Failure>, StoreError> {
+    link.rollback().await?;
+    Ok(Err(failure))
+}
+
+impl GrantTime<'_> {
+    /// The store's clock; the program's where it has none.
+    async fn clock_ms(&self, link: &mut Link) -> Result<i64, StoreError> {
+        if !link.has_clock() {
+            let own = SystemTime::now().duration_since(UNIX_EPOCH);
+            let own_ms = own.map_or(0, |since| since.as_millis());
+            return Ok(i64::try_from(own_ms).unwrap_or(i64::MAX));
+        }
+        let select = format!("SELECT {} AS now_ms", link.words().now_ms());
+        let row = link.first(select, Vec::new()).await?;
+        row.as_ref().map_or(Ok(0), |row| column(row, "now_ms"))
+    }
+
+    /// Keeps how far ahead anything was ever handed over, and since when this server knows it all. What it wrote before another did is believed
+    /// no more: of what came after it may know as little as any.
+    async fn note(
+        &self,
+        link: &mut Link,
+        recorded: Recorded,
+        now_ms: i64,
+    ) -> Result<Recorded, StoreError> {
+        let identity = link.server.identity.clone();
+        let is_another = recorded.unknown_server != identity;
+        let noted = Recorded {
+            unknown_ms: match is_another {
+                true => now_ms.max(recorded.unknown_ms),
+                false => recorded.unknown_ms,
+            },
+            unknown_server: identity,
+            ahead_ms: recorded.ahead_ms.max(self.ahead_ms),
+            ..recorded
+        };
+        if is_another || noted.ahead_ms != recorded.ahead_ms {
+            let update = "UPDATE keywright_worker_ids SET unknown_ms = ?, unknown_server = ?, ahead_ms = ? WHERE id = 1";
+            let values = values![
+                noted.unknown_ms,
+                noted.unknown_server.as_str(),
+                noted.ahead_ms
+            ];
+            link.change_one(update, values).await?;
+        }
+        if is_another {
+            let update = "UPDATE keywright_worker SET server = '' WHERE space = ?";
+            link.change(update, values![SPACE]).await?;
+        }
+        Ok(noted)
+    }
+
+    fn plan(
+        &self,
+        rows: &[LeaseRow],
+        range: IdRange,
+        recorded: &Recorded,
+        (now_ms, server): (i64, &str),
+    ) -> Result<TimeGrant, NoTime> {
+        let handed = self.store.handed();
+        let (seen, elsewhere): (Vec<_>, Vec<_>) = handed
+            .into_iter()
+            .partition(|(mark, _)| *mark == recorded.mark || *mark == 0);
+        let bare = |all: Vec<(u64, Handed)>| all.into_iter().map(|(_, handed)| handed);
+        let elsewhere: Vec<Handed> = bare(elsewhere).collect();
+        let seen: Vec<Handed> = bare(seen).chain(self.known).collect();
+        let ids = FedIds {
+            rows,
+            range,
+            unknown_until_ms: recorded.unknown_ms.saturating_add(recorded.ahead_ms),
+            elsewhere: &elsewhere,
+            server,
+        };
+        let ahead = Ahead {
+            now_ms,
+            ahead_ms: self.ahead_ms,
+        };
+        plan_time(&ids, &self.asker, &seen, &ahead)
+    }
+
+    async fn write(
+        &self,
+        link: &mut Link,
+        grant: &TimeGrant,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        if let Some(left) = grant.leaves {
+            let update = "UPDATE keywright_worker SET owner = NULL WHERE space = ? AND worker_id = ? AND owner = ?";
+            let values = values![SPACE, left, self.asker.owner.as_str()];
+            link.change(update, values).await?;
+        }
+        let expiry = link.words().in_ms();
+        let layout = self.layout.to_string();
+        let mut values = values![
+            self.asker.owner.as_str(),
+            self.holder.as_str(),
+            grant.epoch,
+            grant.until_ms,
+            layout,
+            link.server.identity.as_str(),
+            grant.until_ms.saturating_sub(now_ms).max(0),
+            SPACE,
+            grant.worker_id,
+        ];
+        let statement = match grant.found {
+            Some((epoch, bound_ms)) => {
+                values.extend(values![epoch, bound_ms]);
+                format!(
+                    "UPDATE keywright_worker SET owner = ?, holder = ?, epoch = ?, hi_ms = ?, layout = ?, server = ?, \
+                     expires_at = {expiry} WHERE space = ? AND worker_id = ? AND epoch = ? AND hi_ms = ?"
+                )
+            }
+            None => format!(
+                "INSERT INTO keywright_worker (owner, holder, epoch, hi_ms, layout, server, expires_at, space, worker_id) \
+                 VALUES (?, ?, ?, ?, ?, ?, {expiry}, ?, ?)"
+            ),
+        };
+        link.change_one(statement, values).await
+    }
+}
+
+fn another_key_space() -> Failure {
+    Failure::new(
+        Cause::HandOverRefused,
+        "the database was handed time for snowflake ids out of another store, or out of this one before it was made anew",
+    )
+    .hint("Feed it from the store of before; its ids may repeat those that this one would give.")
+}
+
+fn failure(no_time: &NoTime) -> Failure {
+    let cause = match no_time {
+        NoTime::GoneBack { .. } => Cause::BoundDamaged,
+        NoTime::NoneFree { .. } => Cause::WorkersFull,
+        NoTime::FarEnough { .. } => Cause::LeadExceeded,
+        NoTime::OtherLayout { .. } => Cause::LayoutOverlap,
+    };
+    let failure = Failure::new(cause, no_time.to_string());
+    match no_time {
+        NoTime::GoneBack { .. } => failure.hint(
+            "is it an old backup? keywright store restored says so to the store; then time is handed over when all that may be lost is past",
+        ),
+        NoTime::NoneFree { .. } => failure.hint(
+            "wait, or have more numbers in fed_worker_ids; each start of a server takes another one until what was handed over is past",
+        ),
+        NoTime::FarEnough { .. } => {
+            failure.hint("is the clock of the database's server ahead of the store's?")
+        }
+        NoTime::OtherLayout { .. } => failure.hint(
+            "SELECT keywright.set_layout(…) in the database, before it is fed, or layout in [snowflake]",
+        ),
+    }
+}
