@@ -45,16 +45,28 @@ impl Cursor<'_> {
             depends_on_mode: false,
         };
         let mut depth = 0_usize;
+        // Which parentheses, from the innermost on, hold one value, and no list. Of those beyond 64 nothing is known.
+        let mut hold_one = 0_u64;
+        let mut before = None;
         loop {
             let token = self.peek()?;
             match token.kind {
                 Kind::Mark(b',' | b')') | Kind::End | Kind::Mark(b';') if depth == 0 => break,
                 Kind::End | Kind::Mark(b';') => return Ok(None),
+                // A row: the server refuses it, and already when it is prepared.
+                Kind::Mark(b',') if hold_one & 1 == 1 => return Ok(None),
                 _ if depth == 0 && self.begins_clause(&token) => break,
-                Kind::Mark(b'(') => depth = depth.saturating_add(1),
-                Kind::Mark(b')') => depth = depth.saturating_sub(1),
+                Kind::Mark(b'(') => {
+                    depth = depth.saturating_add(1);
+                    hold_one = hold_one << 1 | u64::from(!self.begins_list(before));
+                }
+                Kind::Mark(b')') => {
+                    depth = depth.saturating_sub(1);
+                    hold_one >>= 1;
+                }
                 _ => {}
             }
+            before = Some(token);
             self.token()?;
             if !self.is_pure(token, depth, &mut found)? {
                 return Ok(None);
@@ -65,6 +77,15 @@ impl Cursor<'_> {
         let text = self.text.get(found.start..found.end).unwrap_or_default();
         let is_plain = !begins_inside && !self.inside && !text.windows(2).any(|pair| pair == b"/*");
         Ok(Some(found).filter(|_| is_plain && !text.is_empty()))
+    }
+
+    /// Whether a parenthesis behind this token begins arguments, or what IN compares with.
+    fn begins_list(&self, before: Option<Token>) -> bool {
+        before.is_some_and(|before| {
+            let mut words = WORDS.iter();
+            before.kind == Kind::Word
+                && (before.is(self.text, "IN") || !words.any(|word| before.is(self.text, word)))
+        })
     }
 
     fn begins_clause(&self, token: &Token) -> bool {

@@ -207,6 +207,25 @@ fn prepared_statements_ask_at_each_execution() {
     assert!(has(&r.output(), "no integer"));
 }
 
+/// The server refuses a row when it prepares the statement, and not when it is executed.
+#[test]
+fn a_row_is_no_key() {
+    for row in ["(0,0)", "((0, 0))", "(@k,1)", "(SELECT 1,2)", "1 + (2, 3)"] {
+        let text = format!("INSERT INTO t (a, id) VALUES (?, {row})");
+        let mut r = new();
+        let sent = stmt_prepare(&mut r, &text, "1");
+        assert_eq!(sent, "", "{row}");
+        assert!(has(&r.output(), "as key"), "{row}");
+    }
+    // Arguments.
+    for list in ["COALESCE(@k, 1)", "IF((1), (@k), GREATEST(1, 2))"] {
+        let mut r = new();
+        let text = format!("INSERT INTO t (a, id) VALUES (?, {list})");
+        let sent = stmt_prepare(&mut r, &text, "1");
+        assert!(sent.contains("VALUES (?,  ? )"), "{list}: {sent}");
+    }
+}
+
 const QUERY: &str = "INSERT INTO t (id, a) VALUES ((SELECT i FROM u), 2)";
 
 /// A session whose statement with a query as key went out, which the server was asked for the type of.

@@ -62,7 +62,11 @@ pub(super) struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, side) in [("native", &self.native), ("proxied", &self.proxied)] {
+        let sides = [
+            ("native", &self.native, &self.proxied),
+            ("proxied", &self.proxied, &self.native),
+        ];
+        for (name, side, other) in sides {
             writeln!(formatter, "  {name}")?;
             let parts = [
                 ("asked ", &side.asked),
@@ -71,7 +75,8 @@ impl fmt::Display for Difference {
                 ("table ", &side.table),
             ];
             for (part, text) in parts {
-                for line in text.lines().filter(|line| !is_description(line)) {
+                let is_dull = |line: &&str| is_description(line) && other.reply.contains(*line);
+                for line in text.lines().filter(|line| !is_dull(line)) {
                     writeln!(formatter, "    {part}{line}")?;
                 }
             }
@@ -80,7 +85,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Columns, and what ends rows: the same on both sides but for its keys, and long.
+/// Columns, and what ends rows: mostly the same on both sides but for its keys, and long.
 fn is_description(line: &str) -> bool {
     line.starts_with("columns ")
         || line.starts_with("prepared, ")
