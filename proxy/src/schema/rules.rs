@@ -95,11 +95,12 @@ fn of_rule(
     around: &Around<'_>,
 ) -> TableTraits {
     let columns = matched.columns.iter().filter(|column| column.rule == rule);
+    // The table behind a view of no table with a rule may be of any kind.
+    let all_seen = others.iter().all(|other| other.rule != rule);
     let mut all = TableTraits {
         watched: false,
-        // The table behind a view of no table with a rule may be of any kind.
-        repeatable: !around.may_call && others.iter().all(|other| other.rule != rule),
-        is_signed: true,
+        repeatable: !around.may_call && all_seen,
+        is_signed: all_seen && columns.clone().next().is_some(),
     };
     for column in columns {
         let its = around.traits_of(column);

@@ -47,12 +47,8 @@ impl Connection {
         }
         let modes = self.context.modes;
         let key = KeyColumn {
-            name: rule.column.as_bytes(),
-            form: rule.form,
             live: &[],
-            watched: rule.watched,
-            is_signed: rule.is_signed,
-            is_strict: rule.repeatable,
+            ..self.key_column(&rule, table)
         };
         let plan = keywright_rewrite::Load::read(query.text, &modes)
             .and_then(|load| load.plan(query.text, &modes, &key));

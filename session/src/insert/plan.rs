@@ -192,13 +192,16 @@ impl Connection {
     /// The column that gets keys, as far as it is known.
     pub(crate) fn key_column<'a>(&'a self, rule: &'a Rule, table: &TableName) -> KeyColumn<'a> {
         let (schema, name) = self.named(table);
-        let was_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable;
+        let state = self.rules.key_column_state(schema, name);
+        let was_seen = state != KeyColumnState::NoTable;
+        // A table that got the column since may have it of any type.
+        let has_type = was_seen && state != KeyColumnState::Missing;
         let mut key = KeyColumn {
             name: rule.column.as_bytes(),
             form: rule.form,
             live: self.table_report.columns.as_deref().unwrap_or_default(),
             watched: rule.watched,
-            is_signed: rule.is_signed && was_seen,
+            is_signed: rule.is_signed && has_type,
             is_strict: rule.repeatable && was_seen,
         };
         if self.context.doubts_tables {

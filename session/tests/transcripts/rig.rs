@@ -59,7 +59,15 @@ pub(crate) fn rig_of_rule(change: impl FnOnce(&mut Rule)) -> Rig {
 
 /// Where all tables were looked at, and t is one whose key column was seen so.
 pub(crate) fn rig_of_table(key_column: KeyColumnState) -> Rig {
+    rig_of_table_and_rule(key_column, |_| {})
+}
+
+pub(crate) fn rig_of_table_and_rule(
+    key_column: KeyColumnState,
+    change: impl FnOnce(&mut Rule),
+) -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
+    change(&mut r.rule);
     let table = TableSnapshot {
         schema: "d".to_owned(),
         name: "t".to_owned(),
