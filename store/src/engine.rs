@@ -206,6 +206,16 @@ impl Link {
         Ok(())
     }
 
+    /// The same of one that only reads: in a file it holds up nobody who writes, and waits for nobody.
+    pub(crate) async fn begin_to_read(&mut self) -> Result<(), StoreError> {
+        match &mut self.conversation {
+            Conversation::File(link) => link.change("BEGIN", Vec::new()).await.map(|_| ()),
+            Conversation::MySql(_) | Conversation::Postgres(_) | Conversation::Etcd(_) => {
+                self.begin().await
+            }
+        }
+    }
+
     /// What each of these queries finds, all of it as of one moment.
     pub(crate) async fn rows_together<const COUNT: usize>(
         &mut self,

@@ -144,6 +144,8 @@ impl Keys {
                 "this program does not issue keys of ordered tags now, so another one can",
             ));
         };
+        // It reads from now on who follows, and not when it would have renewed: clients wait for that.
+        self.0.seat.wake.notify_one();
         self.release(owner, epoch).await;
         Ok(())
     }

@@ -20,13 +20,13 @@ pub(crate) struct ReadLease {
 
 impl Transaction<LeaseRow> for ReadLease {
     async fn run(&self, link: &mut Link) -> Result<LeaseRow, StoreError> {
-        link.begin().await?;
-        let row = match link.first(SELECT, Vec::new()).await? {
-            Some(row) => {
-                link.rollback().await?;
-                row
-            }
+        link.begin_to_read().await?;
+        let found = link.first(SELECT, Vec::new()).await?;
+        link.rollback().await?;
+        let row = match found {
+            Some(row) => row,
             None => {
+                link.begin().await?;
                 let insert = link.words().insert_new(
                     "keywright_order_lease (id, owner, holder, address, epoch, renewal, ttl_ms) VALUES (1, '', '', '', 0, 0, ?)",
                 );
