@@ -23,11 +23,12 @@ const AT_HOME: [(&str, &str); 2] = [
     ("fn close(", "prepared/named.rs"),
 ];
 /// Where a session is named: what drivers call, and what they are shown.
-const OF_SESSION: [&str; 4] = [
+const OF_SESSION: [&str; 5] = [
     "session.rs",
     "session/follow.rs",
     "session/several.rs",
     "session/show.rs",
+    "session/turns.rs",
 ];
 
 /// The sources of the session, by path.

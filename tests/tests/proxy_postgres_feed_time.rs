@@ -373,8 +373,9 @@ fn a_store_that_is_promoted_repeats_nothing() -> Result<()> {
     for load in loads {
         load.stop()?;
     }
-    let distrusted = "SELECT count(*) FROM keywright_worker WHERE space = 'fed' AND server = ''";
-    assert!(query_i64(&mut client, distrusted)? > 0);
+    // It has noticed, and counts from then on. Which worker ids it has doubted since is told no more: they are used again one by one.
+    let unnoticed = "SELECT count(*) FROM keywright_worker_ids WHERE unknown_server = 'another'";
+    assert_eq!(query_i64(&mut client, unnoticed)?, 0);
     log.check()?;
     Ok(())
 }
