@@ -16,6 +16,7 @@ use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::manage::hand_over::{TOLD_MS_MAX, hex};
 use crate::refill::{fed, fed_mark};
+use crate::server::role::AsOwner;
 use crate::server::{changes, clock, cluster, sequence, text};
 use crate::shmem::area::Feeding;
 use crate::shmem::directory;
@@ -57,7 +58,10 @@ fn keywright_set_snowflake_source(source: Option<&[u8]>) {
 /// # Errors
 /// The extension's sequences are not there.
 pub fn was_fed() -> Result<bool, Failure> {
-    Ok(sequence::last(sequences::named(fed_mark::KEY_SPACE)?).is_some())
+    let key_space = sequences::named(fed_mark::KEY_SPACE)?;
+    // Whoever may change the layout need not be allowed to read it.
+    let _owner = AsOwner::new(cached::extension()?.owner);
+    Ok(sequence::last(key_space).is_some())
 }
 
 /// Whether a database of this server has this worker id by a hand-over.

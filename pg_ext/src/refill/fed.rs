@@ -129,8 +129,7 @@ fn take_over(
         slot.fed.clear(held);
         return Err(failure);
     }
-    // One that is noted may be so by an attempt that did not wait for the disk and the standbys.
-    let is_kept = slot.fed.key_space.load(Ordering::Relaxed) == range.key_space;
+    let is_kept = slot.fed.kept_key_space.load(Ordering::Relaxed) == range.key_space;
     if noted != Some(range.key_space) || !is_kept {
         {
             let _owner = AsOwner::new(entry.owner);
@@ -139,7 +138,9 @@ fn take_over(
         flush::make_durable(urgency, &|| {
             format!("the key space of tag \"{}\"", entry.key.tag())
         })?;
-        slot.fed.key_space.store(range.key_space, Ordering::Relaxed);
+        let fed = &slot.fed;
+        fed.key_space.store(range.key_space, Ordering::Relaxed);
+        fed.kept_key_space.store(range.key_space, Ordering::Relaxed);
     }
     {
         let _owner = AsOwner::new(entry.owner);

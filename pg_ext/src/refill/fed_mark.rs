@@ -105,10 +105,8 @@ pub(super) fn keep_key_space(
         Urgency::Needed { deadline } => Urgency::Needed { deadline },
     };
     flush::make_durable(urgency, &|| "the key space of snowflake ids".to_owned())?;
-    entry
-        .slot()
-        .fed
-        .key_space
-        .store(time.key_space, Ordering::Relaxed);
+    let fed = &entry.slot().fed;
+    fed.key_space.store(time.key_space, Ordering::Relaxed);
+    fed.kept_key_space.store(time.key_space, Ordering::Relaxed);
     Ok(())
 }

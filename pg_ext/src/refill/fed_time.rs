@@ -239,8 +239,7 @@ fn take_over(
         slot.fed.clear(held);
         return Err(failure);
     }
-    // One that is noted may be so by an attempt that did not wait for the disk and the standbys.
-    let is_kept = slot.fed.key_space.load(Ordering::Relaxed) == time.key_space;
+    let is_kept = slot.fed.kept_key_space.load(Ordering::Relaxed) == time.key_space;
     if noted != Some(time.key_space) || !is_kept {
         fed_mark::keep_key_space(entry, key_space, &time, urgency)?;
     }

@@ -32,6 +32,9 @@ pub struct FedTime {
     pub ask_state: AtomicU64,
     /// The key space that the database knows; 0: not known.
     pub key_space: AtomicU64,
+    /// The one that is noted on disk and on the standbys, as this life of the memory knows; 0: none is. One that is only read may be so by an attempt that
+    /// did not wait.
+    pub kept_key_space: AtomicU64,
     /// The worker id that was handed over last, and until when: in this life of the memory, or before it as far as the database knows.
     pub floor_worker: AtomicU64,
     /// See there; 0: none was.
@@ -91,13 +94,14 @@ impl FedTime {
         (until_ms > 0).then_some((worker, until_ms))
     }
 
-    pub(super) fn numbers(&self) -> [&AtomicU64; 9] {
+    pub(super) fn numbers(&self) -> [&AtomicU64; 10] {
         [
             &self.next_worker,
             &self.next_key_space,
             &self.limit_state,
             &self.ask_state,
             &self.key_space,
+            &self.kept_key_space,
             &self.floor_worker,
             &self.taken,
             &self.wanted,

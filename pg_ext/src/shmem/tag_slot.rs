@@ -30,6 +30,9 @@ pub struct Fed {
     next_key_space: AtomicU64,
     /// The key space that the database knows the tag by; 0: not known.
     pub key_space: AtomicU64,
+    /// The one that is noted on disk and on the standbys, as this life of the memory knows; 0: none is. One that is only read may be so by an attempt that
+    /// did not wait.
+    pub kept_key_space: AtomicU64,
     /// First id above all that was handed over for this incarnation, or issued before it as far as the database knows.
     pub floor: AtomicU64,
     /// Ids that are wanted; 0: none are.
@@ -65,12 +68,13 @@ impl Fed {
         self.next_end.store(0, Ordering::Release);
     }
 
-    pub(super) fn numbers(&self) -> [&AtomicU64; 7] {
+    pub(super) fn numbers(&self) -> [&AtomicU64; 8] {
         [
             &self.next_start,
             &self.next_end,
             &self.next_key_space,
             &self.key_space,
+            &self.kept_key_space,
             &self.floor,
             &self.wanted,
             &self.told_boot_ms,

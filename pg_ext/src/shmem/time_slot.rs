@@ -63,7 +63,7 @@ pub struct TimeSlot {
 
 /// See [`TimeSlot::kept`].
 pub struct Kept {
-    numbers: [u64; 7],
+    numbers: [u64; 8],
     floor_ms: i64,
 }
 
@@ -103,9 +103,10 @@ impl TimeSlot {
         self.fed.floor_ms.store(kept.floor_ms, Ordering::Relaxed);
     }
 
-    fn kept_numbers(&self) -> [&AtomicU64; 7] {
+    fn kept_numbers(&self) -> [&AtomicU64; 8] {
         [
             &self.fed.key_space,
+            &self.fed.kept_key_space,
             &self.fed.floor_worker,
             &self.fed.taken,
             &self.issued,

@@ -67,6 +67,11 @@ fn name_standbys(feeder: &mut Client, client: &mut Client, names: &str) -> Resul
     feeder.batch_execute("SELECT pg_reload_conf()")?;
     wait_until("the setting", WAIT_MAX, || {
         Ok(query_text(client, "SHOW synchronous_standby_names")? == names)
+    })?;
+    // The checkpointer tells sessions that there are any to wait for, or none, when it has read the setting in its turn.
+    wait_until("what the setting does", WAIT_MAX, || {
+        let probed = client.batch_execute("SELECT next_biz_id('probe')");
+        Ok(probed.is_err() != names.is_empty())
     })
 }
 
@@ -74,16 +79,18 @@ fn name_standbys(feeder: &mut Client, client: &mut Client, names: &str) -> Resul
 #[test]
 fn a_key_space_that_could_be_lost_is_waited_for_each_time() -> Result<()> {
     let (_server, mut client, mut feeder) = server()?;
-    client.batch_execute("SELECT keywright.create_fed_tag('orders')")?;
+    client.batch_execute(
+        "SELECT keywright.create_fed_tag('orders'), keywright.create_tag('probe', step => 1)",
+    )?;
     ask(&mut client)?;
     super::ask(&mut client, "orders")?;
+    client.batch_execute(SOON)?;
     let time = demand(&mut feeder)?;
     let tag = demand_of(&mut feeder, "orders")?;
     name_standbys(&mut feeder, &mut client, "nobody")?;
     let (from_ms, until_ms) = (now_ms() - 1_000, now_ms() + 600_000);
     hand_over(&mut feeder, &time, KEY_SPACE, (9, from_ms, until_ms))?;
     super::hand_over(&mut feeder, &tag, KEY_SPACE, (1, 1_000))?;
-    client.batch_execute(SOON)?;
     let calls = [NEXT, "SELECT next_biz_id('orders')"];
     for call in [calls, calls].concat() {
         let refused = client.batch_execute(call);
