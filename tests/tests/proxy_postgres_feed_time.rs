@@ -373,9 +373,12 @@ fn a_store_that_is_promoted_repeats_nothing() -> Result<()> {
     for load in loads {
         load.stop()?;
     }
-    // It has noticed, and counts from then on. Which worker ids it has doubted since is told no more: they are used again one by one.
+    // It has noticed, and believes of what was written before then nothing: worker ids are doubted, or were leased again since.
     let unnoticed = "SELECT count(*) FROM keywright_worker_ids WHERE unknown_server = 'another'";
     assert_eq!(query_i64(&mut client, unnoticed)?, 0);
+    let believed = "SELECT count(*) FROM keywright_worker w, keywright_worker_ids i \
+                    WHERE w.space = 'fed' AND w.server <> '' AND w.hi_ms <= i.unknown_ms";
+    assert_eq!(query_i64(&mut client, believed)?, 0);
     log.check()?;
     Ok(())
 }
