@@ -1,5 +1,6 @@
 //! What is to be done with a statement: which rows need a key, and where each is written. Writes nothing.
 
+mod computed_behind;
 pub(crate) mod computed_keys;
 pub(crate) mod insert;
 pub(crate) mod insert_plan;
@@ -14,3 +15,4 @@ pub(crate) mod select;
 pub(crate) mod select_plan;
 pub(crate) mod select_rows;
 pub(crate) mod site;
+mod table_of_with;

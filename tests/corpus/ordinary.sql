@@ -162,18 +162,60 @@ SELECT a, b, c FROM t ORDER BY id;
 
 === sums of text that is no number, sorted
 only: mariadb
-CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a DOUBLE);
 CREATE TABLE u (a VARCHAR(10), b VARCHAR(10));
-INSERT INTO u VALUES ('1y', '1'), ('2', '3');
+INSERT INTO u VALUES ('1y', '1'), ('2', '3'), ('', 'x'), ('zz', NULL);
 --- run
 INSERT INTO t (a) SELECT DISTINCT a + b FROM u;
-START TRANSACTION;
-@deviates text that is no number is an error in a sum that is sorted, as in one that is distinct
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a) SELECT a + b FROM u ORDER BY a;
-INSERT INTO u (a) SELECT LAST_INSERT_ID(7);
-ROLLBACK;
+SELECT a FROM t ORDER BY id;
+INSERT INTO t SELECT NULL, - -v.`a` * (v.b - '1x') AS s FROM u AS v WHERE b > '0' ORDER BY a DESC, lower(b);
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (id, a) SELECT NULL, - -v.`a` * (v.b - '1') AS s FROM u AS v WHERE b > '' ORDER BY a DESC, lower(b);
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT round(a / 3, 2) FROM u ORDER BY b LIMIT 2;
+INSERT INTO t (a) SELECT u.a - v.b FROM u JOIN u v ON u.a = v.a ORDER BY v.b DESC, u.a;
+INSERT INTO t (a) SELECT a - 'x' FROM t ORDER BY a;
+SELECT a FROM t ORDER BY id;
 SET sql_mode = '';
-@deviates text that is no number is an error in a sum that is sorted, as in one that is distinct
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a) SELECT a + b FROM u ORDER BY a;
 INSERT INTO u (a) SELECT LAST_INSERT_ID(8);
 SELECT a FROM t ORDER BY id;
+SET sql_mode = 'STRICT_TRANS_TABLES';
+START TRANSACTION;
+@deviates text that is no number is 0 in a sum, as where columns are listed
+INSERT INTO t SELECT NULL, a + b FROM u;
+INSERT INTO u (a) SELECT LAST_INSERT_ID(6);
+ROLLBACK;
+START TRANSACTION;
+@deviates text that is no number is an error in a sum that is sorted, of several tables, as in one that is distinct
+INSERT INTO t (a) SELECT a + b AS s FROM u v, (SELECT 1) w ORDER BY v.a;
+INSERT INTO u (a) SELECT LAST_INSERT_ID(7);
+ROLLBACK;
+
+=== numbers that a temporary table would round, sorted
+only: mariadb
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a DECIMAL(30,15), b DOUBLE, c VARCHAR(60));
+CREATE TABLE u (i INT, d DECIMAL(10,3), f DOUBLE, s VARCHAR(10), y YEAR, e ENUM('b','a'), k BIT(5), m TIME, w DATETIME(3), z INT ZEROFILL);
+INSERT INTO u VALUES (7, 2.345, 0.1, '3.5', 2024, 'a', b'101', '12:30:01', '2024-02-29 12:00:00.125', 42);
+INSERT INTO u VALUES (-3, -1.005, 1e100, 'x', 1999, 'b', b'1', '-00:00:01', '1999-12-31 23:59:59.999', 7);
+INSERT INTO u VALUES (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+--- run
+SET sql_mode = '';
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b, c) SELECT i / 7, f / 3, concat(d, s) FROM u ORDER BY i;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b, c) SELECT d / i, i * f, concat(e, k + 0, y) FROM u ORDER BY d DESC;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b, c) SELECT e + 0, k / 2, concat(m + 0, '/', w + 0) FROM u ORDER BY y;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b, c) SELECT y / 3, m / 7, concat(z, ':', w) FROM u ORDER BY w LIMIT 2;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b, c) SELECT i DIV 2, i % 4, coalesce(s, d, 'none') FROM u ORDER BY e, i;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b, c) SELECT greatest(i, d), least(f, d), upper(concat(s, e)) FROM u ORDER BY m;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b, c) SELECT truncate(d / 3, 9), nullif(i, 7) / 9, ifnull(w, m) FROM u ORDER BY z DESC FOR UPDATE;
+SELECT a, b, c FROM t ORDER BY id;

@@ -130,6 +130,19 @@ pub(crate) fn is_pure_call(word: &[u8]) -> bool {
     holds(PURE, word)
 }
 
+/// Functions whose arguments are values between commas, and whose value is the same whether these come out of a table or of a temporary one with
+/// its columns, sorted; their parenthesis follows at once.
+#[rustfmt::skip]
+const COMPUTED_ALIKE: &[&str] = &[
+    "abs", "ceil", "ceiling", "coalesce", "concat", "floor", "greatest", "ifnull", "least", "lower", "mod", "nullif", "round",
+    "sign", "truncate", "upper",
+];
+
+/// Whether `word(…)` is such a call.
+pub(crate) fn is_computed_alike(word: &[u8]) -> bool {
+    holds(COMPUTED_ALIKE, word)
+}
+
 fn holds(table: &[&str], word: &[u8]) -> bool {
     table
         .binary_search_by(|known| compare(known.as_bytes(), word))
@@ -147,12 +160,21 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGGREGATES, BLIND, EFFECTS, PASSES, PURE, RESERVED, is_harmless_call, is_reserved,
+        AGGREGATES, BLIND, COMPUTED_ALIKE, EFFECTS, PASSES, PURE, RESERVED, is_harmless_call,
+        is_reserved,
     };
 
     #[test]
     fn the_tables_are_sorted() {
-        for table in [BLIND, RESERVED, AGGREGATES, EFFECTS, PASSES, PURE] {
+        for table in [
+            BLIND,
+            RESERVED,
+            AGGREGATES,
+            EFFECTS,
+            PASSES,
+            PURE,
+            COMPUTED_ALIKE,
+        ] {
             assert!(table.is_sorted(), "{table:?}");
         }
         assert!(is_reserved(b"Values"));

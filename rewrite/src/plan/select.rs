@@ -21,11 +21,12 @@ use crate::plan::query_columns::{Brought, ResultColumn};
 use crate::plan::row_sites::KeyPosition;
 use crate::plan::select_plan::{Counter, QueryPlan, Spread};
 use crate::plan::site::site_kind;
+use crate::plan::table_of_with::Query;
 use crate::read::insert::{Columns, Insert, Source};
 use crate::read::key_value::{KeyForm, Value, Wanted};
 use crate::read::query::clause::Clause;
 use crate::read::query::cross_check::{Comparison, SecondReading};
-use crate::read::query::outline::{Item, Limit, Outline, Tail, with};
+use crate::read::query::outline::{Item, Outline, Tail, with};
 use crate::refusal::{KeyExpression, SelectConstruct, Unread, Unsupported};
 
 /// What a query gives as key.
@@ -107,10 +108,14 @@ impl Insert {
         };
         let on_duplicate = outline.tail != Tail::None;
         let is_behind_columns = matches!(self.columns, Columns::Listed { .. });
+        let behind = match is_behind_columns {
+            true => outline.computed_behind(Cursor::new(text, modes), &self.head.table.table),
+            false => Vec::new(),
+        };
         let mut plan = QueryPlan {
             edits: Vec::new(),
             counter: None,
-            spread: outline.spread(modes.server.flavour, is_behind_columns)?,
+            spread: outline.spread(modes.server.flavour, is_behind_columns, &behind)?,
             explicit: false,
             rows_max: outline.rows_max(),
             effects: outline.has_effects || seen.calls,
@@ -150,7 +155,12 @@ impl Insert {
             return with(SelectConstruct::ComputedWithin);
         }
         let parentheses = outline.left_out(plan.spread, modes.server.flavour, is_behind_columns);
-        self.put(&outline, span, (place, parentheses), key, modes, &mut plan)?;
+        let query = Query {
+            outline: &outline,
+            text,
+            behind: &behind,
+        };
+        self.put(query, span, (place, parentheses), key, modes, &mut plan)?;
         plan.part_from(text);
         if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {
             plan.parameters_before = rows.parameters_before(at)?;
@@ -161,13 +171,14 @@ impl Insert {
     /// Finds the changes of the text. `span` is where a value stands that asks for a key.
     fn put(
         &self,
-        outline: &Outline,
+        query: Query<'_>,
         span: Option<(usize, usize)>,
         (place, parentheses): (KeyPosition, Option<(usize, usize)>),
         key: &KeyColumn<'_>,
         modes: &Modes,
         plan: &mut QueryPlan,
     ) -> Result<(), Unread> {
+        let outline = query.outline;
         if plan.spread != Spread::One {
             if modes.server.version < numbered_from(modes.server.flavour) {
                 return with(SelectConstruct::Unnumbered);
@@ -194,7 +205,7 @@ impl Insert {
             plan.without(outermost, outline.start);
         }
         match (plan.spread, span) {
-            (Spread::Around, _) => self.put_around(outline, place, modes.server.flavour, plan)?,
+            (Spread::Around, _) => query.put_around(place, modes.server.flavour, plan)?,
             (Spread::One | Spread::Inside, Some((start, end))) => {
                 plan.key(start, end, b"", b"");
             }
@@ -208,74 +219,6 @@ impl Insert {
         }
         Ok(())
     }
-
-    /// Makes the query a table of WITH.
-    fn put_around(
-        &self,
-        outline: &Outline,
-        place: KeyPosition,
-        flavour: Flavour,
-        plan: &mut QueryPlan,
-    ) -> Result<(), Unread> {
-        let (columns, at) = match place {
-            KeyPosition::Absent {
-                values: Some(values),
-            } => (values, None),
-            KeyPosition::At { index, values } => (values, Some(index)),
-            KeyPosition::Absent { values: None } => return Err(Unsupported::ColumnsUnknown.into()),
-        };
-        if columns == 0 {
-            return Err(Unread::Refused);
-        }
-        // A list of columns renames what MariaDB looks for then. Without one, no two columns may have the same name.
-        let keeps_names = flavour == Flavour::MariaDb
-            && outline.is_ordered_by_name
-            && outline.clauses.has(Clause::Union);
-        let mut open = b"WITH keywright_rows ".to_vec();
-        if !keeps_names {
-            open.push(b'(');
-            write_columns(0..columns, &mut open);
-            open.extend_from_slice(b") ");
-        }
-        open.extend_from_slice(b"AS (");
-        plan.text(outline.start, open);
-        let limit: &[u8] = match outline.limit {
-            // Without it the order is forgotten.
-            Limit::None if outline.clauses.has(Clause::OrderBy) => b"LIMIT 18446744073709551615",
-            // MariaDB forgets an OFFSET that stands alone there.
-            Limit::Behind => b"FETCH NEXT 18446744073709551615 ROWS ONLY",
-            Limit::None | Limit::Unknown | Limit::Rows(_) => b"",
-        };
-        let mut close = Vec::new();
-        match outline.locking {
-            _ if limit.is_empty() => {}
-            Some(at) => plan.text(at, [limit, b" "].concat()),
-            None => close.extend([b" ", limit].concat()),
-        }
-        close.extend_from_slice(b") SELECT ");
-        let mut from = Vec::new();
-        match at {
-            // The key stands behind all others: a key among them is refused over UNION.
-            None if keeps_names => close.extend_from_slice(b"*,"),
-            None => {
-                write_columns(0..columns, &mut close);
-                close.push(b',');
-            }
-            Some(index) => {
-                write_columns(0..index, &mut close);
-                if index > 0 {
-                    close.push(b',');
-                }
-                if index + 1 < columns {
-                    from.push(b',');
-                    write_columns(index + 1..columns, &mut from);
-                }
-            }
-        }
-        from.extend_from_slice(b" FROM keywright_rows");
-        plan.key(outline.end, outline.end, &close, &from);
-        Ok(())
-    }
 }
 
 /// The first version with ROWNUM(), or with ROW_NUMBER() and WITH.
@@ -283,18 +226,6 @@ fn numbered_from(flavour: Flavour) -> u32 {
     match flavour {
         Flavour::MariaDb => 100_601,
         Flavour::MySql => 80_002,
-    }
-}
-
-/// Names of the columns of the table of WITH.
-fn write_columns(numbers: std::ops::Range<usize>, out: &mut Vec<u8>) {
-    let first = numbers.start;
-    for number in numbers {
-        if number > first {
-            out.push(b',');
-        }
-        out.push(b'c');
-        out.extend_from_slice(number.to_string().as_bytes());
     }
 }
 

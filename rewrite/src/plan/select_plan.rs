@@ -1,5 +1,7 @@
 //! The plan of an INSERT … SELECT: where the text changes.
 
+use std::ops::Range;
+
 use crate::lex::token::is_apart;
 use crate::plan::insert_plan::LastInsertId;
 
@@ -137,10 +139,15 @@ impl QueryPlan {
 
     /// Leaves something out.
     pub(crate) fn without(&mut self, start: usize, end: usize) {
+        self.instead(start..end, vec![b' ']);
+    }
+
+    /// Puts something in place of a part of the text.
+    pub(crate) fn instead(&mut self, place: Range<usize>, text: Vec<u8>) {
         self.edits.push(Edit {
-            start,
-            end,
-            before: vec![b' '],
+            start: place.start,
+            end: place.end,
+            before: text,
             key: false,
             after: Vec::new(),
         });

@@ -1,6 +1,7 @@
 //! How many rows a query can have, and where their keys can go, by its clauses.
 
 use crate::modes::Flavour;
+use crate::plan::computed_behind::Behind;
 use crate::plan::select_plan::Spread;
 use crate::read::query::clause::{Clause, Clauses};
 use crate::read::query::outline::{Limit, Outline, Tail, with};
@@ -67,11 +68,19 @@ impl Outline {
             || !is_own
     }
 
-    /// Where keys can go.
+    /// Whether some value may be another after a temporary table has held it; not of those that it does not hold.
+    fn may_lose_digits(&self, behind: &[Behind]) -> bool {
+        let items = self.parts.iter().flatten().enumerate();
+        let mut held = items.filter(|(index, _)| behind.iter().all(|value| value.index != *index));
+        held.any(|(_, item)| item.may_lose_digits)
+    }
+
+    /// Where keys can go. `behind`: values that no temporary table holds.
     pub(super) fn spread(
         &self,
         flavour: Flavour,
         is_behind_columns: bool,
+        behind: &[Behind],
     ) -> Result<Spread, Unread> {
         let is_union = self.clauses.has(Clause::Union);
         if !is_union && self.rows_max().is_some_and(|rows| rows <= 1) {
@@ -89,7 +98,7 @@ impl Outline {
                 Ok(Spread::Inside)
             };
         }
-        if self.may_lose_digits {
+        if self.may_lose_digits(behind) {
             return with(SelectConstruct::ComputedReordered);
         }
         let left_out = self.left_out(Spread::Around, flavour, is_behind_columns);

@@ -17,7 +17,7 @@ struct Listed {
     is_it: fn(Flavour, &Case, &Difference) -> bool,
 }
 
-const LISTED: [Listed; 18] = [
+const LISTED: [Listed; 19] = [
     Listed {
         // The server quotes what it was sent; in a warning, where it is a hint that it cannot read.
         name: "text of a syntax error",
@@ -80,6 +80,25 @@ const LISTED: [Listed; 18] = [
                 && (is_seen || both.is_behind_other_engine)
                 && settled(&both.native.reply) == settled(&both.proxied.reply)
                 && same_rows_with_keys(both)
+        },
+    },
+    Listed {
+        // It depends on whether columns are listed, and on whether rows are put aside.
+        name: "1292 of text that is no number in a computed value of a query",
+        is_it: |flavour, case, both| {
+            const TRUNCATED: u16 = 1292;
+            let sides = [&both.native, &both.proxied];
+            let failed = sides.map(|side| side.errno == Some(TRUNCATED));
+            let is_of_one = failed[0] != failed[1] && sides.iter().any(|side| side.errno.is_none());
+            let [native, proxied] =
+                sides.map(|side| without_index_bit(&without_warnings(&side.reply)));
+            let of_warnings = native == proxied
+                && without_lines(&both.native.afterwards, "\"1292\"")
+                    == without_lines(&both.proxied.afterwards, "\"1292\"")
+                && same_rows_with_keys(both);
+            flavour == Flavour::MariaDb
+                && case.text.to_ascii_uppercase().contains("SELECT")
+                && (is_of_one || (both.native.errno.is_none() && of_warnings))
         },
     },
     Listed {
@@ -287,6 +306,15 @@ fn without_warnings(reply: &str) -> String {
     let counted = without_number(reply, "warnings");
     // The last word between quotes.
     without_number(&counted, "Warnings:")
+}
+
+/// What is said afterwards without lines that say something.
+fn without_lines(afterwards: &str, what: &str) -> String {
+    let lines: Vec<&str> = afterwards
+        .lines()
+        .filter(|line| !line.is_empty() && !line.contains(what))
+        .collect();
+    lines.join("\n")
 }
 
 /// What is said afterwards without warnings of a key that is no number.

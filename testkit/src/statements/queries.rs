@@ -173,15 +173,23 @@ impl Writer<'_> {
                     "a",
                     "u.a",
                     "a+1",
+                    "a + b",
+                    "b / 3 - -a",
+                    "round(b * `offset`, 1)",
                     "MAX(a)",
                     "COUNT(*)",
                     "minus",
                     "`offset`",
                     "RANK() OVER (ORDER BY a)",
                 ]),
-                Role::Text if from && self.one_in(2) => {
-                    self.choose(&["b", "u.b", "MAX(b)", "GROUP_CONCAT(b)", "UPPER(b)"])
-                }
+                Role::Text if from && self.one_in(2) => self.choose(&[
+                    "b",
+                    "u.b",
+                    "MAX(b)",
+                    "GROUP_CONCAT(b)",
+                    "UPPER(b)",
+                    "concat(b, a / 7)",
+                ]),
                 Role::Key | Role::Number | Role::Text => self.value(role),
             };
             text += value;

@@ -24,8 +24,6 @@ pub(crate) struct Outline {
     pub(crate) tail: Tail,
     /// The tail refers to nothing of the query but its rows.
     pub(crate) has_own_tail: bool,
-    /// Some value may be another after a temporary table has held it.
-    pub(crate) may_lose_digits: bool,
     /// UNIX_TIMESTAMP() in the select list.
     pub(crate) has_unix_timestamp: bool,
     /// Something that must not be carried out twice, or may be such.
@@ -39,6 +37,8 @@ pub(crate) struct Item {
     pub(crate) end: usize,
     /// `*` or `t.*`: any number of columns.
     pub(crate) star: bool,
+    /// It may be another after a temporary table has held it.
+    pub(crate) may_lose_digits: bool,
 }
 
 /// How many rows LIMIT, FETCH or OFFSET lets through.

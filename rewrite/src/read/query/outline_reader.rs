@@ -312,6 +312,7 @@ impl Reading {
             start: token.start,
             end: token.end,
             star: false,
+            may_lose_digits: false,
         });
         item.end = token.end;
         item.star |= token.kind == Kind::Mark(b'*') && self.depth == 0 && (first || qualified);
@@ -324,11 +325,14 @@ impl Reading {
             clauses.insert_if(Clause::Aggregate, is_aggregate);
             self.outline.has_unix_timestamp |= token.is(text, "UNIX_TIMESTAMP");
         }
-        self.outline.may_lose_digits |= match token.kind {
+        let may_lose_digits = match token.kind {
             Kind::Hex | Kind::Bits | Kind::Variable | Kind::Parameter | Kind::Mark(b'/') => true,
             Kind::Word if called && !qualified => !passes_call(token.of(text)),
             _ => false,
         };
+        if let Some(item) = &mut self.item {
+            item.may_lose_digits |= may_lose_digits;
+        }
         Ok(())
     }
 
