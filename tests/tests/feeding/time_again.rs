@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use keywright_core::cause::Cause;
 use keywright_core::key_space_mark;
-use keywright_testkit::{Result, WAIT_MAX, expect_sql_error, query_i64, query_text, wait_until};
+use keywright_testkit::{
+    Result, Stop, WAIT_MAX, expect_sql_error, query_i64, query_text, wait_until,
+};
 use postgres::Client;
 
 use super::common::expect_cause;
@@ -75,31 +77,55 @@ fn name_standbys(feeder: &mut Client, client: &mut Client, names: &str) -> Resul
     })
 }
 
-/// Nothing is issued before the key space is durable here and on the standbys, however often it is tried.
+/// Nothing is issued before the key space is durable here and on the standbys, however often it is tried; and after a start of the server, which
+/// reads what was only written here, it is waited for again.
 #[test]
 fn a_key_space_that_could_be_lost_is_waited_for_each_time() -> Result<()> {
-    let (_server, mut client, mut feeder) = server()?;
+    let (mut server, mut client, mut feeder) = server()?;
     client.batch_execute(
         "SELECT keywright.create_fed_tag('orders'), keywright.create_tag('probe', step => 1)",
     )?;
-    ask(&mut client)?;
-    super::ask(&mut client, "orders")?;
-    client.batch_execute(SOON)?;
-    let time = demand(&mut feeder)?;
-    let tag = demand_of(&mut feeder, "orders")?;
+    hand_both_over(&mut client, &mut feeder, 1)?;
     name_standbys(&mut feeder, &mut client, "nobody")?;
-    let (from_ms, until_ms) = (now_ms() - 1_000, now_ms() + 600_000);
-    hand_over(&mut feeder, &time, KEY_SPACE, (9, from_ms, until_ms))?;
-    super::hand_over(&mut feeder, &tag, KEY_SPACE, (1, 1_000))?;
-    let calls = [NEXT, "SELECT next_biz_id('orders')"];
-    for call in [calls, calls].concat() {
-        let refused = client.batch_execute(call);
-        expect_sql_error(refused, "55P03", "timed out");
-    }
+    refused_twice(&mut client)?;
+    server.restart(Stop::Immediate)?;
+    (client, feeder) = (server.client("shop")?, server.client("feeder")?);
+    hand_both_over(&mut client, &mut feeder, 2)?;
+    refused_twice(&mut client)?;
     name_standbys(&mut feeder, &mut client, "")?;
-    assert_eq!(query_i64(&mut client, WORKER)?, 9);
-    assert_eq!(query_i64(&mut client, calls[1])?, 1);
+    assert_eq!(query_i64(&mut client, WORKER)?, 10);
+    assert_eq!(query_i64(&mut client, CALLS[1])?, 2_000);
     Ok(())
+}
+
+const CALLS: [&str; 2] = [NEXT, "SELECT next_biz_id('orders')"];
+
+/// In a transaction: a commit would wait for a standby, too.
+fn refused_twice(client: &mut Client) -> Result<()> {
+    for call in [CALLS, CALLS].concat() {
+        let refused = client.batch_execute(&format!("BEGIN; {call}"));
+        expect_sql_error(refused, "55P03", "timed out");
+        client.batch_execute("ROLLBACK")?;
+    }
+    Ok(())
+}
+
+/// Time of a worker id, and a range of a tag, that this life of the server was not handed before.
+fn hand_both_over(client: &mut Client, feeder: &mut Client, life: i32) -> Result<()> {
+    ask(client)?;
+    super::ask(client, "orders")?;
+    client.batch_execute(SOON)?;
+    let time = demand(feeder)?;
+    let tag = demand_of(feeder, "orders")?;
+    let (from_ms, until_ms) = (now_ms() - 1_000, now_ms() + 600_000);
+    hand_over(feeder, &time, KEY_SPACE, (8 + life, from_ms, until_ms))?;
+    let first = i64::from(life) * 1_000;
+    Ok(super::hand_over(
+        feeder,
+        &tag,
+        KEY_SPACE,
+        (first, first + 999),
+    )?)
 }
 
 /// Whoever feeds learns of which key space a database is, before anything is reserved for it.
