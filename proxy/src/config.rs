@@ -7,6 +7,7 @@ pub mod listener;
 mod no_toml;
 mod place;
 pub mod port;
+mod ranges_only;
 mod raw;
 pub mod tls;
 
@@ -271,6 +272,9 @@ impl Config {
             settle(&mut rules, &fences, store, &mut problems);
         }
         problems.extend(unlike_rules(&rules));
+        if store.as_ref().is_some_and(StoreSettings::gives_ranges_only) {
+            problems.extend(ranges_only::problems(&rules, &ports, &raw.snowflake));
+        }
         match store {
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
@@ -310,10 +314,15 @@ fn order_problems(ports: &[Port], store: Option<&StoreSettings>) -> Vec<String> 
     if ordered > 1 {
         problems.push("cluster_address is for one [[listener]] of a program".to_owned());
     }
-    if ordered > 0 && store.is_some_and(|store| !store.has_own_tags()) {
+    if ordered > 0 && store.is_some_and(has_others_tags) {
         problems.push("cluster_address needs a store with dialect = \"keywright\"".to_owned());
     }
     problems
+}
+
+/// Whether its tags are in a table of another system.
+fn has_others_tags(store: &StoreSettings) -> bool {
+    !store.has_own_tags() && !store.gives_ranges_only()
 }
 
 /// The servers that are fed. Only tags of Keywright's own say which key space they are.
@@ -322,8 +331,11 @@ fn feeds(
     store: Option<&StoreSettings>,
     problems: &mut Vec<String>,
 ) -> Vec<FeedSettings> {
-    if !raw.is_empty() && store.is_some_and(|store| !store.has_own_tags()) {
+    if !raw.is_empty() && store.is_some_and(has_others_tags) {
         problems.push("[[feed]] needs a store with dialect = \"keywright\"".to_owned());
+    }
+    if !raw.is_empty() && store.is_some_and(StoreSettings::gives_ranges_only) {
+        problems.push(ranges_only::problem("[[feed]]"));
     }
     let has_numbers = store.is_none_or(|store| store.worker_ids().fed.is_some());
     if raw.iter().any(|feed| feed.snowflake) && !has_numbers {

@@ -28,9 +28,12 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
         Ok(missing) if missing.is_empty() => Ok(()),
         Ok(missing) => {
             let names: Vec<String> = missing.iter().map(|tag| format!("\"{tag}\"")).collect();
+            let names = names.join(", ");
+            if keys.gives_ranges_only() {
+                bail!("the store has no tag {names}: keywright check says more");
+            }
             bail!(
-                "the store has no tag {}: keywright init makes it{}",
-                names.join(", "),
+                "the store has no tag {names}: keywright init makes it{}",
                 meant(keys, &missing).await
             )
         }
