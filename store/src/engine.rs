@@ -97,7 +97,7 @@ impl Engine {
             Self::MySql(_) => i64::MAX.cast_unsigned(),
             Self::Postgres(_) | Self::Etcd(_) | Self::File(_) | Self::Redis(_) => {
                 i64::MAX.cast_unsigned() - 1
-            },
+            }
         }
     }
 

@@ -400,7 +400,10 @@ impl Keys {
         if self.0.settings.gives_ranges_only() {
             let ids = |rest: &Rest| rest.end.saturating_sub(rest.start);
             let ids: u64 = rests.iter().map(ids).sum();
-            info!(ranges, ids, "the store takes no rests of reservations back: they are lost");
+            info!(
+                ranges,
+                ids, "the store takes no rests of reservations back: they are lost"
+            );
             return;
         }
         let give = Return {

@@ -7,7 +7,9 @@ use crate::config::{Configured, Port};
 
 /// That something needs more.
 pub(super) fn problem(what: &str) -> String {
-    format!("{what} needs a store that keeps more than ranges of tags, which one at redis:// does not")
+    format!(
+        "{what} needs a store that keeps more than ranges of tags, which one at redis:// does not"
+    )
 }
 
 /// All of that.
@@ -45,7 +47,10 @@ pub(super) fn problems(
         ("worker_id_from_host", snowflake.worker_id_from_host),
         ("leased_worker_ids", snowflake.leased_worker_ids.is_some()),
         ("fed_worker_ids", snowflake.fed_worker_ids.is_some()),
-        ("assigned_worker_ids", snowflake.assigned_worker_ids.is_some()),
+        (
+            "assigned_worker_ids",
+            snowflake.assigned_worker_ids.is_some(),
+        ),
     ] {
         if is_there {
             problems.push(problem(&format!("{option} in [snowflake]")));

@@ -108,8 +108,8 @@ impl<'a> KeywrightCommand<'a> {
             (b"DROP", 3) => name.map(Self::Drop).ok_or_else(arity),
             (b"USER", _) => UserCommand::parse(request).map(Self::User),
             (
-                b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"ABOUT" | b"CREATE" | b"ADVANCE" | b"ALTER"
-                | b"DROP" | b"DEMOTE",
+                b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"ABOUT" | b"CREATE" | b"ADVANCE"
+                | b"ALTER" | b"DROP" | b"DEMOTE",
                 _,
             ) => Err(arity()),
             _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),

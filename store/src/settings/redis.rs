@@ -53,7 +53,8 @@ pub(super) fn step(store: &RawStoreSettings, problems: &mut Problems) -> i64 {
 pub(super) fn settings(store: &RawStoreSettings, problems: &mut Problems) -> Option<RedisSettings> {
     refuse_others(store, problems);
     let mut schemes = SCHEMES.iter();
-    let found = schemes.find_map(|(scheme, is_tls)| Some((store.url.strip_prefix(scheme)?, *is_tls)));
+    let found =
+        schemes.find_map(|(scheme, is_tls)| Some((store.url.strip_prefix(scheme)?, *is_tls)));
     let parsed = found.and_then(|(rest, is_tls)| Some((Url::parse(rest)?, is_tls)));
     let Some((url, is_tls)) = parsed else {
         problems.add("store.url", FORM);

@@ -14,6 +14,7 @@ fn password(settings: &StoreSettings) -> Option<&str> {
         EngineSettings::MySql(opts) => opts.pass(),
         EngineSettings::Postgres(its) => str::from_utf8(its.config.get_password()?).ok(),
         EngineSettings::Etcd(its) => its.user.as_ref().map(|(_, password)| password.as_str()),
+        EngineSettings::Redis(its) => its.password.as_deref(),
         EngineSettings::File(_) => None,
     }
 }

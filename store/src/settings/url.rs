@@ -11,7 +11,9 @@ pub(super) fn host(text: &str, default_port: u16) -> Option<Host> {
         Some(_) | None => (text, default_port),
     };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
     let is_fine = match bare {
         Some(bare) => bare.parse::<Ipv6Addr>().is_ok(),
         None => !name.is_empty() && name.bytes().all(is_plain),

@@ -40,7 +40,9 @@ pub(super) async fn advance(
                 link.host
             );
             let failure = Failure::new(Cause::StoreUnavailable, message);
-            Ok(Err(failure.hint("keywright advance with the configuration of that program")))
+            Ok(Err(failure.hint(
+                "keywright advance with the configuration of that program",
+            )))
         }
     }
 }
@@ -132,7 +134,11 @@ fn size(request: &ReservationRequest<'_>, most: u64) -> Result<(u64, TagRow), De
         return Err(Denied::TooLarge(failure.hint(hint)));
     }
     let want = request.steps.want(&row, request.uptime_ms);
-    let want = request.residue.width_of(want).max(need).clamp(1, most.max(1));
+    let want = request
+        .residue
+        .width_of(want)
+        .max(need)
+        .clamp(1, most.max(1));
     Ok((want, row))
 }
 
@@ -181,7 +187,9 @@ fn misfit(tag: &Tag, host: &str, misfit: Misfit) -> Failure {
 fn gone_back(tag: &Tag, host: &str, was: u64, is: u64) -> Failure {
     let failure = Failure::new(
         Cause::BoundDamaged,
-        format!("{host} has gone back: ids of tag \"{tag}\" were taken up to {was}, and it is at {is}"),
+        format!(
+            "{host} has gone back: ids of tag \"{tag}\" were taken up to {was}, and it is at {is}"
+        ),
     );
     failure.hint(format!(
         "keywright advance {tag} --above {was}, or the highest id in use if that is higher, where the counter is"

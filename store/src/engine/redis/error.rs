@@ -5,7 +5,7 @@ use redis::{ErrorKind, RedisError as ClientError, ServerError};
 use thiserror::Error;
 
 /// Words by which servers say that they do not know who the client is, or that he may not.
-const SHUT_OUT: [&str; 4] = ["NOAUTH", "WRONGPASS", "NOPERM", "RIGHTS_MISSING"];
+const SHUT_OUT: [&str; 2] = ["WRONGPASS", "NOPERM"];
 
 /// Why the store cannot be used, or a range was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -59,9 +59,11 @@ impl RedisError {
     }
 
     fn of_code(code: &str, details: &str) -> Self {
-        match SHUT_OUT.contains(&code) {
-            true => Self::ShutOut(details.to_owned()),
-            false => Self::Refused {
+        match code {
+            // The rest is for people who type.
+            "NOAUTH" => Self::ShutOut("it asks for a password".to_owned()),
+            code if SHUT_OUT.contains(&code) => Self::ShutOut(details.to_owned()),
+            code => Self::Refused {
                 code: code.to_owned(),
                 message: details.to_owned(),
             },
@@ -121,7 +123,9 @@ impl RedisError {
             Self::Unreachable { .. } | Self::Late { .. } => Some(
                 "is the key port there, its address in url of [store] right, and TLS on both sides or on neither?",
             ),
-            Self::ShutOut(_) => Some("check url of [store], its password, and the rights of its user"),
+            Self::ShutOut(_) => {
+                Some("check url of [store], its password, and the rights of its user")
+            }
             Self::NotDurable(_) => Some(
                 "appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction; CONFIG GET must be allowed",
             ),

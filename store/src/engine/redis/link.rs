@@ -176,7 +176,10 @@ impl RedisLink {
     }
 
     /// Sends several, and waits for the answers to all: the first error among them is one of all.
-    pub(super) async fn ask_all(&mut self, commands: &mut Pipeline) -> Result<Vec<Value>, RedisError> {
+    pub(super) async fn ask_all(
+        &mut self,
+        commands: &mut Pipeline,
+    ) -> Result<Vec<Value>, RedisError> {
         let answers: Result<Value, _> = commands
             .ignore_errors()
             .query_async(&mut self.connection)

@@ -98,7 +98,10 @@ impl RedisLink {
         commands
             .cmd("HSET")
             .arg(record_key(tag))
-            .arg(&[("life", record.life.as_str()), ("key_space", &record.key_space)])
+            .arg(&[
+                ("life", record.life.as_str()),
+                ("key_space", &record.key_space),
+            ])
             .arg("bound")
             .arg(record.bound)
             .arg(&[("by", holder()), ("at_ms", now_ms().to_string())]);
@@ -135,7 +138,10 @@ impl RedisLink {
             None => return Err(unfit("does not say its role".to_owned())),
         }
         durable(&config).map_err(|what| RedisError::NotDurable(format!("{host} {what}")))?;
-        let life = replication.get("master_replid").cloned().unwrap_or_default();
+        let life = replication
+            .get("master_replid")
+            .cloned()
+            .unwrap_or_default();
         let is_one = life.len() == LIFE_CHARS && life.bytes().all(|byte| byte.is_ascii_hexdigit());
         match is_one {
             true => Ok(life),
@@ -188,8 +194,13 @@ fn durable(config: &HashMap<String, Value>) -> Result<(), String> {
             None => return Err(format!("does not say what its {name} is")),
         }
     }
-    match SEVERAL_MASTERS.iter().find(|name| config.contains_key(**name)) {
-        Some(name) => Err(format!("has {name}: it may count in several places at once")),
+    match SEVERAL_MASTERS
+        .iter()
+        .find(|name| config.contains_key(**name))
+    {
+        Some(name) => Err(format!(
+            "has {name}: it may count in several places at once"
+        )),
         None => Ok(()),
     }
 }

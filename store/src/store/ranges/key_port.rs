@@ -36,7 +36,9 @@ pub(super) async fn reserve(
     let (last, behind) = link.increase(tag.as_str(), count).await?;
     // What the name stands for may have changed in between.
     let is_same = behind.key == before.key
-        && before.key_space.is_none_or(|known| Some(&known) == behind.key_space.as_ref());
+        && before
+            .key_space
+            .is_none_or(|known| Some(&known) == behind.key_space.as_ref());
     if !is_same || is_another(request, &behind) {
         return Ok(Err(another_key_space(tag, &link.host)));
     }
@@ -48,7 +50,12 @@ pub(super) async fn reserve(
         Ok(range) => range,
         Err(why) => return Ok(Err(Denied::Other(misfit(tag, &link.host, why)))),
     };
-    Ok(Ok(granted(request, row, range, (link.host.clone(), key_space))))
+    Ok(Ok(granted(
+        request,
+        row,
+        range,
+        (link.host.clone(), key_space),
+    )))
 }
 
 pub(super) async fn look(

@@ -37,9 +37,15 @@ pub(super) async fn reserve(
     };
     let before = counter.number.and_then(|number| u64::try_from(number).ok());
     let before = before.unwrap_or(0);
-    let Some(bound) = before.checked_add(count).filter(|bound| *bound < request.store.id_max)
+    let Some(bound) = before
+        .checked_add(count)
+        .filter(|bound| *bound < request.store.id_max)
     else {
-        return Ok(Err(Denied::Other(misfit(tag, &link.host, Misfit::TooLarge))));
+        return Ok(Err(Denied::Other(misfit(
+            tag,
+            &link.host,
+            Misfit::TooLarge,
+        ))));
     };
     let key_space: Arc<str> = Arc::from(record.key_space.as_str());
     let record = Record { bound, ..record };
@@ -52,7 +58,12 @@ pub(super) async fn reserve(
         Ok(range) => range,
         Err(why) => return Ok(Err(Denied::Suspended(misfit(tag, &link.host, why)))),
     };
-    Ok(Ok(granted(request, row, range, (link.host.clone(), key_space))))
+    Ok(Ok(granted(
+        request,
+        row,
+        range,
+        (link.host.clone(), key_space),
+    )))
 }
 
 pub(super) async fn look(
@@ -63,10 +74,12 @@ pub(super) async fn look(
     let counter = link.counter(tag.as_str()).await?;
     let seen = store.seen(tag).saturating_sub(1);
     let record = counter.record.as_ref();
-    Ok(match standing(counter.number, record, &counter.life, seen) {
-        Standing::Good => Ok(()),
-        is => Err(doubt(tag, &link.host, is)),
-    })
+    Ok(
+        match standing(counter.number, record, &counter.life, seen) {
+            Standing::Good => Ok(()),
+            is => Err(doubt(tag, &link.host, is)),
+        },
+    )
 }
 
 /// Vouches for a counter, and raises it: in the life that the server has now, ranges may be taken of it again.
@@ -121,7 +134,9 @@ fn doubt(tag: &Tag, host: &str, standing: Standing) -> Failure {
         Standing::Unknown => {
             let failure = Failure::new(
                 Cause::TagUnknown,
-                format!("nobody has vouched for tag \"{tag}\" at {host}: it is new there, or what was there is lost"),
+                format!(
+                    "nobody has vouched for tag \"{tag}\" at {host}: it is new there, or what was there is lost"
+                ),
             );
             failure.hint(format!(
                 "if it is new: keywright advance {tag} --above 0; else {vouch}"
