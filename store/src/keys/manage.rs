@@ -89,6 +89,11 @@ impl Keys {
         self.0.settings.gives_ranges_only()
     }
 
+    /// Somebody has found an id of a tag: nothing up to it is given by this program from here on.
+    pub fn note_taken(&self, tag: &Tag, id: u64) {
+        self.0.store.note_seen(tag, id.saturating_add(1));
+    }
+
     /// What a store that gives ranges only says of tags.
     async fn look_at(&self, tags: &[Tag]) -> Result<Looked, Failure> {
         self.run(LookAtTags {

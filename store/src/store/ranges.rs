@@ -183,12 +183,12 @@ fn misfit(tag: &Tag, host: &str, misfit: Misfit) -> Failure {
     }
 }
 
-/// It gave ids that were given before.
+/// It gives ids that are taken, as far as this program has seen: here, or in tables.
 fn gone_back(tag: &Tag, host: &str, was: u64, is: u64) -> Failure {
     let failure = Failure::new(
         Cause::BoundDamaged,
         format!(
-            "{host} has gone back: ids of tag \"{tag}\" were taken up to {was}, and it is at {is}"
+            "tag \"{tag}\" at {host} has gone back, or tables have ids of their own: it is at {is}, and ids up to {was} are taken"
         ),
     );
     failure.hint(format!(

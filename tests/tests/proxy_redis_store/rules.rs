@@ -1,6 +1,8 @@
 //! Tables whose keys are of ranges out of a key port.
 
-use keywright_testkit::{Flavour, ProxyConfig, ProxyProcess, Result, Upstream, assert_has};
+use keywright_testkit::{
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, wait_until,
+};
 
 use super::{Far, KEYS, SMALL_RANGES, checked};
 
@@ -28,6 +30,29 @@ fn tables_get_keys_of_ranges_and_have_the_fence() -> Result<()> {
     // Nobody else can count there.
     let native = server.run("near", "INSERT INTO t (a) VALUES (2)");
     assert!(native.is_err());
+    // Ids of their own lie above: none below is given.
+    server.run("near", "INSERT INTO t (id, a) VALUES (90000, 3)")?;
+    let mut proxy = proxy;
+    proxy.stop()?;
+    proxy.restart()?;
+    let refusal = proxy
+        .wire("near")?
+        .run("INSERT INTO t (a) VALUES (1)")
+        .unwrap_err();
+    assert_has(
+        &format!("{refusal:#}"),
+        &["tables have ids of their own", "ids up to 90000 are taken"],
+    );
+    let mut far = far;
+    far.proxy.stop()?;
+    ProxyProcess::said(&far.config, &["advance", "orders", "--above", "90000"])?;
+    far.proxy.restart()?;
+    wait_until("keys", WAIT_MAX, || {
+        Ok(proxy
+            .wire("near")?
+            .run("INSERT INTO t (a) VALUES (1)")
+            .is_ok())
+    })?;
     drop(proxy);
     let (is_ready, told) = checked(&config)?;
     assert!(is_ready, "{told}");

@@ -90,7 +90,7 @@ fn fits(tag: &Tag, about: &About, host: &str) -> Result<(), Failure> {
             "\"{tag}\" at {host} gives {}, and ranges are of a tag",
             about.key
         );
-        return Err(Failure::new(Cause::KeyKind, message));
+        return Err(Failure::new(Cause::TagUnknown, message));
     }
     let distinct = TagOrder::Distinct.name();
     match about.order.as_deref() {
