@@ -2,6 +2,7 @@
 
 mod address;
 mod bounds;
+mod configured;
 mod limits;
 pub mod listener;
 mod no_toml;
@@ -16,6 +17,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
+pub use crate::config::configured::Configured;
 pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
@@ -72,32 +74,6 @@ pub struct Config {
     pub metrics: Option<String>,
     /// Users who get an answer to `SHOW KEYWRIGHT …`.
     pub status_users: Vec<String>,
-}
-
-/// A rule, and where its keys come from.
-#[derive(Debug, Clone)]
-pub struct Configured {
-    /// What sessions follow.
-    pub rule: Rule,
-    /// Where its keys come from.
-    pub spec: KeySpec,
-    /// Whether the fence is applied and kept.
-    pub fence: bool,
-    /// Whether its tables go over to keys and back by the switch that the store holds: their keys come from a tag of Keywright's own,
-    /// or are snowflake ids.
-    pub is_switched: bool,
-    /// Whether each key that it gives is logged.
-    pub log_keys: bool,
-    /// The servers on which keys are in force, where that is known; `None`: any.
-    pub servers: Option<BTreeSet<String>>,
-}
-
-impl Configured {
-    /// Its tables and column, as figures name it.
-    pub fn name(&self) -> String {
-        let table = &self.rule.table;
-        format!("{}.{}.{}", table.schema(), table.table(), self.rule.column)
-    }
 }
 
 /// All that is wrong with a configuration.

@@ -3,7 +3,8 @@
 use keywright_session::Mode;
 use keywright_store::{KeySpec, RawSnowflakeSettings};
 
-use crate::config::{Configured, Port};
+use crate::config::configured::Configured;
+use crate::config::port::Port;
 
 /// That something needs more.
 pub(super) fn problem(what: &str) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
-use super::{another_key_space, granted, misfit, size, taken};
+use super::granting::{another_key_space, granted, misfit, size, taken};
 use crate::engine::redis::RedisLink;
 use crate::engine::redis::error::RedisError;
 use crate::engine::redis::judge::range;

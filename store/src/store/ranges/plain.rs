@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, Tag};
 use uuid::Uuid;
 
-use super::{another_key_space, gone_back, granted, misfit, size, taken};
+use super::granting::{another_key_space, gone_back, granted, misfit, size, taken};
 use crate::engine::redis::RedisLink;
 use crate::engine::redis::error::RedisError;
 use crate::engine::redis::judge::{Misfit, Record, Standing, advanced, range, standing};
