@@ -27,7 +27,8 @@ pub enum Cause {
     RefillTimeout,
     /// The issuer has stopped because its ownership is in doubt: the worker id or bucket of the database was given to another,
     /// or the database is a copy, or a store that assigns worker ids found another one with its mark. Set a worker id, or have one assigned
-    /// (`keywright worker assign --new`).
+    /// (`keywright worker assign --new`). In the proxy: the Redis that ranges come from has started anew, or another one has taken its place
+    /// (`keywright advance`).
     Suspended,
     /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`, or `keywright worker assign`. On a key port: clients of Leaf get
     /// snowflake ids where `[snowflake]` says which worker id the program has.

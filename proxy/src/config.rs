@@ -2,11 +2,13 @@
 
 mod address;
 mod bounds;
+mod configured;
 mod limits;
 pub mod listener;
 mod no_toml;
 mod place;
 pub mod port;
+mod ranges_only;
 mod raw;
 pub mod tls;
 
@@ -15,6 +17,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
+pub use crate::config::configured::Configured;
 pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
@@ -71,32 +74,6 @@ pub struct Config {
     pub metrics: Option<String>,
     /// Users who get an answer to `SHOW KEYWRIGHT …`.
     pub status_users: Vec<String>,
-}
-
-/// A rule, and where its keys come from.
-#[derive(Debug, Clone)]
-pub struct Configured {
-    /// What sessions follow.
-    pub rule: Rule,
-    /// Where its keys come from.
-    pub spec: KeySpec,
-    /// Whether the fence is applied and kept.
-    pub fence: bool,
-    /// Whether its tables go over to keys and back by the switch that the store holds: their keys come from a tag of Keywright's own,
-    /// or are snowflake ids.
-    pub is_switched: bool,
-    /// Whether each key that it gives is logged.
-    pub log_keys: bool,
-    /// The servers on which keys are in force, where that is known; `None`: any.
-    pub servers: Option<BTreeSet<String>>,
-}
-
-impl Configured {
-    /// Its tables and column, as figures name it.
-    pub fn name(&self) -> String {
-        let table = &self.rule.table;
-        format!("{}.{}.{}", table.schema(), table.table(), self.rule.column)
-    }
 }
 
 /// All that is wrong with a configuration.
@@ -271,6 +248,9 @@ impl Config {
             settle(&mut rules, &fences, store, &mut problems);
         }
         problems.extend(unlike_rules(&rules));
+        if store.as_ref().is_some_and(StoreSettings::gives_ranges_only) {
+            problems.extend(ranges_only::problems(&rules, &ports, &raw.snowflake));
+        }
         match store {
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
@@ -310,10 +290,15 @@ fn order_problems(ports: &[Port], store: Option<&StoreSettings>) -> Vec<String> 
     if ordered > 1 {
         problems.push("cluster_address is for one [[listener]] of a program".to_owned());
     }
-    if ordered > 0 && store.is_some_and(|store| !store.has_own_tags()) {
+    if ordered > 0 && store.is_some_and(has_others_tags) {
         problems.push("cluster_address needs a store with dialect = \"keywright\"".to_owned());
     }
     problems
+}
+
+/// Whether its tags are in a table of another system.
+fn has_others_tags(store: &StoreSettings) -> bool {
+    !store.has_own_tags() && !store.gives_ranges_only()
 }
 
 /// The servers that are fed. Only tags of Keywright's own say which key space they are.
@@ -322,8 +307,11 @@ fn feeds(
     store: Option<&StoreSettings>,
     problems: &mut Vec<String>,
 ) -> Vec<FeedSettings> {
-    if !raw.is_empty() && store.is_some_and(|store| !store.has_own_tags()) {
+    if !raw.is_empty() && store.is_some_and(has_others_tags) {
         problems.push("[[feed]] needs a store with dialect = \"keywright\"".to_owned());
+    }
+    if !raw.is_empty() && store.is_some_and(StoreSettings::gives_ranges_only) {
+        problems.push(ranges_only::problem("[[feed]]"));
     }
     let has_numbers = store.is_none_or(|store| store.worker_ids().fed.is_some());
     if raw.iter().any(|feed| feed.snowflake) && !has_numbers {

@@ -11,6 +11,7 @@ pub(crate) mod innermost;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod privileges;
+pub(crate) mod redis;
 mod sqlite;
 pub(crate) mod value;
 pub(crate) mod words;
@@ -24,6 +25,8 @@ use etcd::{EtcdEngine, EtcdLink, EtcdSettings};
 use facts::ServerFacts;
 use file::{FileEngine, FileError, FileLink, FileSettings};
 use postgres::{PostgresLink, PostgresSettings};
+use redis::error::RedisError;
+use redis::{RedisLink, RedisSettings};
 use value::{Row, Value};
 use words::Words;
 
@@ -38,6 +41,8 @@ pub(crate) enum EngineSettings {
     Etcd(Box<EtcdSettings>),
     /// A file of this machine.
     File(FileSettings),
+    /// A key port of another program, or a Redis: it gives ranges and keeps nothing else.
+    Redis(Box<RedisSettings>),
 }
 
 /// An engine, to which connections are made. Cheap to clone.
@@ -47,6 +52,7 @@ pub(crate) enum Engine {
     Postgres(Box<PostgresSettings>),
     Etcd(Box<EtcdEngine>),
     File(FileEngine),
+    Redis(Box<RedisSettings>),
 }
 
 impl EngineSettings {
@@ -54,7 +60,8 @@ impl EngineSettings {
         match self {
             Self::MySql(_) => Words::MySql,
             Self::Postgres(_) => Words::Postgres,
-            Self::Etcd(_) | Self::File(_) => Words::Sqlite,
+            // What gives ranges only is asked for nothing in SQL.
+            Self::Etcd(_) | Self::File(_) | Self::Redis(_) => Words::Sqlite,
         }
     }
 }
@@ -71,6 +78,7 @@ impl Engine {
             EngineSettings::File(settings) => {
                 Self::File(FileEngine::new(settings.clone(), store_ms_max))
             }
+            EngineSettings::Redis(settings) => Self::Redis(settings.clone()),
         }
     }
 
@@ -78,7 +86,8 @@ impl Engine {
         match self {
             Self::MySql(_) => Words::MySql,
             Self::Postgres(_) => Words::Postgres,
-            Self::Etcd(_) | Self::File(_) => Words::Sqlite,
+            // What gives ranges only is asked for nothing in SQL.
+            Self::Etcd(_) | Self::File(_) | Self::Redis(_) => Words::Sqlite,
         }
     }
 
@@ -86,14 +95,18 @@ impl Engine {
     pub(crate) fn id_max(&self) -> u64 {
         match self {
             Self::MySql(_) => i64::MAX.cast_unsigned(),
-            Self::Postgres(_) | Self::Etcd(_) | Self::File(_) => i64::MAX.cast_unsigned() - 1,
+            Self::Postgres(_) | Self::Etcd(_) | Self::File(_) | Self::Redis(_) => {
+                i64::MAX.cast_unsigned() - 1
+            }
         }
     }
 
     /// The error of a transaction that has taken so long.
     pub(crate) fn late(&self, ms: u64) -> StoreError {
         match self {
-            Self::MySql(_) | Self::Postgres(_) | Self::Etcd(_) => StoreError::TimedOut { ms },
+            Self::MySql(_) | Self::Postgres(_) | Self::Etcd(_) | Self::Redis(_) => {
+                StoreError::TimedOut { ms }
+            }
             Self::File(_) => FileError::Late { ms }.into(),
         }
     }
@@ -101,7 +114,7 @@ impl Engine {
     /// Conversations at the same time: a file is written by one at a time, and what is written to etcd at the same time is done again.
     pub(crate) fn connections_max(&self, configured: usize) -> usize {
         match self {
-            Self::MySql(_) | Self::Postgres(_) => configured,
+            Self::MySql(_) | Self::Postgres(_) | Self::Redis(_) => configured,
             Self::Etcd(_) | Self::File(_) => 1,
         }
     }
@@ -120,6 +133,7 @@ enum Conversation {
     Postgres(Box<PostgresLink>),
     Etcd(Box<EtcdLink>),
     File(FileLink),
+    Redis(Box<RedisLink>),
 }
 
 impl Link {
@@ -140,6 +154,10 @@ impl Link {
             Engine::File(engine) => {
                 let (link, server) = engine.connect().await?;
                 (Conversation::File(link), server)
+            }
+            Engine::Redis(settings) => {
+                let (link, server) = RedisLink::connect(settings).await?;
+                (Conversation::Redis(Box::new(link)), server)
             }
         };
         Ok(Self {
@@ -164,7 +182,18 @@ impl Link {
         match &self.conversation {
             Conversation::MySql(_) => Words::MySql,
             Conversation::Postgres(_) => Words::Postgres,
-            Conversation::Etcd(_) | Conversation::File(_) => Words::Sqlite,
+            Conversation::Etcd(_) | Conversation::File(_) | Conversation::Redis(_) => Words::Sqlite,
+        }
+    }
+
+    /// What it is where ranges are all that can be had.
+    pub(crate) fn ranges(&mut self) -> Option<&mut RedisLink> {
+        match &mut self.conversation {
+            Conversation::Redis(link) => Some(link),
+            Conversation::MySql(_)
+            | Conversation::Postgres(_)
+            | Conversation::Etcd(_)
+            | Conversation::File(_) => None,
         }
     }
 
@@ -172,7 +201,7 @@ impl Link {
     pub(crate) fn has_clock(&self) -> bool {
         match &self.conversation {
             Conversation::MySql(_) | Conversation::Postgres(_) | Conversation::File(_) => true,
-            Conversation::Etcd(_) => false,
+            Conversation::Etcd(_) | Conversation::Redis(_) => false,
         }
     }
 
@@ -183,6 +212,7 @@ impl Link {
             Conversation::Postgres(link) => link.answers().await,
             Conversation::Etcd(link) => link.answers().await,
             Conversation::File(link) => link.answers().await,
+            Conversation::Redis(link) => link.answers().await,
         }
     }
 
@@ -199,6 +229,7 @@ impl Link {
                 link.change("BEGIN IMMEDIATE", Vec::new()).await?;
                 return Ok(());
             }
+            Conversation::Redis(_) => return Err(RedisError::RangesOnly.into()),
         };
         if identity != self.server.identity {
             Arc::make_mut(&mut self.server).identity = identity;
@@ -210,9 +241,10 @@ impl Link {
     pub(crate) async fn begin_to_read(&mut self) -> Result<(), StoreError> {
         match &mut self.conversation {
             Conversation::File(link) => link.change("BEGIN", Vec::new()).await.map(|_| ()),
-            Conversation::MySql(_) | Conversation::Postgres(_) | Conversation::Etcd(_) => {
-                self.begin().await
-            }
+            Conversation::MySql(_)
+            | Conversation::Postgres(_)
+            | Conversation::Etcd(_)
+            | Conversation::Redis(_) => self.begin().await,
         }
     }
 
@@ -233,6 +265,7 @@ impl Link {
                 }
                 link.change("COMMIT", Vec::new()).await?;
             }
+            Conversation::Redis(_) => return Err(RedisError::RangesOnly.into()),
         }
         Ok(found)
     }
@@ -244,6 +277,7 @@ impl Link {
             Conversation::Postgres(link) => link.commit().await,
             Conversation::Etcd(link) => Ok(link.commit().await?),
             Conversation::File(link) => link.commit().await,
+            Conversation::Redis(_) => Err(RedisError::RangesOnly.into()),
         }
     }
 
@@ -254,6 +288,7 @@ impl Link {
             Conversation::MySql(_) | Conversation::File(_) => {
                 self.change("ROLLBACK", Vec::new()).await.map(drop)
             }
+            Conversation::Redis(_) => Err(RedisError::RangesOnly.into()),
         }
     }
 
@@ -276,6 +311,7 @@ impl Link {
             Conversation::Postgres(link) => link.change(sql.as_ref(), values).await,
             Conversation::Etcd(link) => Ok(link.change(sql.as_ref(), values).await?),
             Conversation::File(link) => link.change(sql.as_ref(), values).await,
+            Conversation::Redis(_) => Err(RedisError::RangesOnly.into()),
         }
     }
 
@@ -301,6 +337,7 @@ impl Link {
             Conversation::Postgres(link) => link.rows(sql.as_ref(), values).await,
             Conversation::Etcd(link) => Ok(link.rows(sql.as_ref(), values).await?),
             Conversation::File(link) => link.rows(sql.as_ref(), values).await,
+            Conversation::Redis(_) => Err(RedisError::RangesOnly.into()),
         }
     }
 

@@ -31,7 +31,7 @@ use crate::sources::time::keeper;
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
-use crate::store::returned::Return;
+use crate::store::returned::{Rest, Return};
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
@@ -315,7 +315,7 @@ impl Keys {
 
     /// Whether tags are in Keywright's own table.
     pub fn has_own_tags(&self) -> bool {
-        self.0.store.dialect.is_own()
+        self.0.settings.has_own_tags()
     }
 
     /// Where snowflake ids may begin.
@@ -397,6 +397,15 @@ impl Keys {
             return;
         }
         let ranges = rests.len();
+        if self.0.settings.gives_ranges_only() {
+            let ids = |rest: &Rest| rest.end.saturating_sub(rest.start);
+            let ids: u64 = rests.iter().map(ids).sum();
+            info!(
+                ranges,
+                ids, "the store takes no rests of reservations back: they are lost"
+            );
+            return;
+        }
         let give = Return {
             store: Arc::clone(&self.0.store),
             rests,

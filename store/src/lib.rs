@@ -73,4 +73,4 @@ pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
 pub use store::tag_change::TagChange;
 pub use store::worker_id_admin::WorkerIdsRecorded;
-pub use tag_order::TagOrder;
+pub use tag_order::{TagFacts, TagOrder};

@@ -8,7 +8,9 @@ mod password;
 mod postgres;
 mod problems;
 mod raw;
+mod redis;
 mod tls;
+mod url;
 mod worker;
 
 use std::fmt;
@@ -54,9 +56,10 @@ pub(crate) struct Limits {
     pub(crate) range_ids_max: u64,
 }
 
-/// What rows of other systems' tables do not say.
+/// What rows of other systems' tables do not say, and key ports neither.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TagDefaults {
+    pub(crate) step: i64,
     pub(crate) refill_percent: u32,
     pub(crate) step_max: i64,
     pub(crate) cover_ms: u64,
@@ -112,6 +115,10 @@ impl StoreSettings {
             );
         }
         check_limits(store, &mut problems);
+        let step = redis::step(store, &mut problems);
+        if store.accept_loss_on_failover && !redis::is_one(&store.url) {
+            problems.add("store.accept_loss_on_failover", "is for redis://");
+        }
         let snowflake = snowflake_settings(snowflake, &mut problems);
         match (engine, segment_table, snowflake) {
             (Some(engine), Some(segment_table), Some(snowflake)) if problems.0.is_empty() => {
@@ -122,6 +129,7 @@ impl StoreSettings {
                     segment_table,
                     limits: limits(store),
                     tags: TagDefaults {
+                        step,
                         refill_percent: store.refill_percent,
                         step_max: store.step_max,
                         cover_ms: store.cover_ms,
@@ -146,7 +154,18 @@ impl StoreSettings {
 
     /// Whether tags are in Keywright's own table.
     pub fn has_own_tags(&self) -> bool {
-        self.dialect.is_own()
+        self.dialect.is_own() && !self.gives_ranges_only()
+    }
+
+    /// Whether the store gives ranges of tags and keeps nothing else: no worker ids, no users, no order, and not which tables have keys.
+    pub fn gives_ranges_only(&self) -> bool {
+        match self.engine {
+            EngineSettings::Redis(_) => true,
+            EngineSettings::MySql(_)
+            | EngineSettings::Postgres(_)
+            | EngineSettings::Etcd(_)
+            | EngineSettings::File(_) => false,
+        }
     }
 
     /// The keys of a spec, if tables can go over to them and leave them: then the store says whether they may be given.
@@ -154,7 +173,7 @@ impl StoreSettings {
         let space = KeySpace::of(spec)?;
         match space {
             KeySpace::Tag(_) => self.has_own_tags().then_some(space),
-            KeySpace::Snowflake => Some(space),
+            KeySpace::Snowflake => (!self.gives_ranges_only()).then_some(space),
         }
     }
 
@@ -231,6 +250,7 @@ fn address(engine: &EngineSettings) -> String {
         EngineSettings::MySql(opts) => mysql::address(opts),
         EngineSettings::Postgres(its) => engine::postgres::address(&its.config),
         EngineSettings::Etcd(its) => etcd::address(its),
+        EngineSettings::Redis(its) => redis::address(its),
         EngineSettings::File(file) => format!("{}{}", file::SCHEME, file.path.display()),
     }
 }
@@ -240,7 +260,7 @@ fn schema(engine: &EngineSettings) -> Option<&str> {
         EngineSettings::MySql(opts) => Opts::db_name(opts),
         EngineSettings::Postgres(its) => its.config.get_dbname(),
         EngineSettings::Etcd(its) => Some(&its.prefix),
-        EngineSettings::File(_) => None,
+        EngineSettings::File(_) | EngineSettings::Redis(_) => None,
     }
 }
 
@@ -248,7 +268,10 @@ fn schema(engine: &EngineSettings) -> Option<&str> {
 fn session_options(engine: &EngineSettings) -> Option<&str> {
     match engine {
         EngineSettings::Postgres(its) => its.config.get_options(),
-        EngineSettings::MySql(_) | EngineSettings::Etcd(_) | EngineSettings::File(_) => None,
+        EngineSettings::MySql(_)
+        | EngineSettings::Etcd(_)
+        | EngineSettings::File(_)
+        | EngineSettings::Redis(_) => None,
     }
 }
 
@@ -263,6 +286,9 @@ fn engine_of(store: &RawStoreSettings, problems: &mut Problems) -> Option<Engine
     } else if postgres::is_one(url) {
         let settings = postgres::connection(store, problems);
         settings.map(|its| EngineSettings::Postgres(Box::new(its)))
+    } else if redis::is_one(url) {
+        let settings = redis::settings(store, problems);
+        settings.map(|its| EngineSettings::Redis(Box::new(its)))
     } else {
         mysql::connection(store, problems).map(EngineSettings::MySql)
     };

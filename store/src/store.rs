@@ -8,6 +8,7 @@ pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
 pub(crate) mod order_rows;
+pub(crate) mod ranges;
 pub(crate) mod restored;
 pub(crate) mod returned;
 pub(crate) mod schema;
@@ -155,7 +156,7 @@ impl Store {
         let engine = self.engine().clone();
         let ms = Duration::from_millis(self.limits.store_ms_max);
         match engine {
-            Engine::MySql(_) | Engine::Postgres(_) | Engine::Etcd(_) => {}
+            Engine::MySql(_) | Engine::Postgres(_) | Engine::Etcd(_) | Engine::Redis(_) => {}
             Engine::File(file) => drop(timeout(ms, file.closed()).await),
         }
     }
@@ -186,7 +187,8 @@ impl Store {
     pub(crate) async fn make(&self, accept_moved: bool) -> Result<Made, StoreError> {
         let engine = self.engine().clone();
         match engine {
-            Engine::MySql(_) | Engine::Postgres(_) => Ok(Made::Nothing),
+            // What gives ranges only says so to whoever makes more.
+            Engine::MySql(_) | Engine::Postgres(_) | Engine::Redis(_) => Ok(Made::Nothing),
             Engine::Etcd(engine) => Ok(match engine.create().await? {
                 true => Made::New,
                 false => Made::Nothing,
@@ -212,8 +214,16 @@ impl Store {
             (Engine::MySql(opts), EngineSettings::MySql(new)) => opts.clone_from(new),
             (Engine::Postgres(its), EngineSettings::Postgres(new)) => its.clone_from(new),
             (Engine::Etcd(its), EngineSettings::Etcd(new)) => its.connect_by(new),
+            (Engine::Redis(its), EngineSettings::Redis(new)) => its.clone_from(new),
             // There is no login to a file; another engine is another store.
-            (Engine::MySql(_) | Engine::Postgres(_) | Engine::Etcd(_) | Engine::File(_), _) => {}
+            (
+                Engine::MySql(_)
+                | Engine::Postgres(_)
+                | Engine::Etcd(_)
+                | Engine::File(_)
+                | Engine::Redis(_),
+                _,
+            ) => {}
         }
     }
 

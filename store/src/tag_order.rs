@@ -1,4 +1,15 @@
-//! In which order a tag's ids are issued.
+//! In which order a tag's ids are issued, and what else programs tell each other of it.
+
+use std::sync::Arc;
+
+/// What is known of a tag.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TagFacts {
+    /// In which order its ids are issued; `None`: not known yet.
+    pub order: Option<TagOrder>,
+    /// Which of all tags of its name it is, as drawn when it was made; `None`: not known yet; empty where the store does not tell.
+    pub key_space: Option<Arc<str>>,
+}
 
 /// The order of a tag. It is chosen when the tag is made, and stays: what programs have reserved is in that order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use keywright_proxy::config::Config;
 use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
+use keywright_proxy::schema;
 use keywright_proxy::switch::rule_name;
 use keywright_store::switch::{RuleName, Standing, Switchboard};
 use keywright_store::{Failure, Keys};
@@ -28,9 +29,12 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
         Ok(missing) if missing.is_empty() => Ok(()),
         Ok(missing) => {
             let names: Vec<String> = missing.iter().map(|tag| format!("\"{tag}\"")).collect();
+            let names = names.join(", ");
+            if keys.gives_ranges_only() {
+                bail!("the store has no tag {names}: keywright check says more");
+            }
             bail!(
-                "the store has no tag {}: keywright init makes it{}",
-                names.join(", "),
+                "the store has no tag {names}: keywright init makes it{}",
                 meant(keys, &missing).await
             )
         }
@@ -119,6 +123,23 @@ async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<Rule
     rules.map(rule_name).filter(|rule| !is_told(rule)).collect()
 }
 
+/// A store that gives ranges only does not know what tables have: ranges that lie among their ids are refused then.
+async fn see_what_tables_have(config: &Config, keys: &Keys) {
+    if !keys.gives_ranges_only() || config.rules.is_empty() {
+        return;
+    }
+    let (highest, unknown) = schema::read_highest_ids(config).await;
+    for found in highest {
+        keys.note_taken(&found.tag, found.id);
+    }
+    for unknown in unknown {
+        tracing::warn!(
+            "whether tables have ids that a tag is still to give is not known of {}",
+            unknown.what
+        );
+    }
+}
+
 impl<'a> Running<'a> {
     /// `takes_over`: another program serves clients, and goes on if this one cannot give keys.
     pub(super) async fn begin(
@@ -134,6 +155,7 @@ impl<'a> Running<'a> {
             keys.stand_for_order(order.clone());
         }
         ask_fed_servers(&config, &keys).await;
+        see_what_tables_have(&config, &keys).await;
         let config = Arc::new(config);
         let counters = Arc::new(Counters::default());
         counters.reloaded(true, SystemTime::now());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use keywright_core::Layout;
-use keywright_store::{Failure, KeyKind, KeySpec, Keys, Ordered, Source};
+use keywright_store::{Failure, KeyKind, KeySpec, Keys, Ordered, Source, TagFacts};
 
 use crate::config::port::PortProtocol;
 use crate::config::{Config, Port};
@@ -69,6 +69,14 @@ pub(crate) enum Gives {
 }
 
 impl Gives {
+    /// What is known of the tag whose numbers it gives.
+    pub(super) fn tag_facts(&self) -> Option<TagFacts> {
+        match self {
+            Self::Keys(source) => source.tag_facts(),
+            Self::Unknown | Self::Held | Self::Left => None,
+        }
+    }
+
     /// What the lists of names say of it.
     pub(super) fn state(&self) -> &'static str {
         match self {

@@ -22,6 +22,8 @@ pub enum KeywrightCommand<'a> {
     List,
     /// Figures of all names.
     Stats,
+    /// What a program that takes ranges of a name must know.
+    About(&'a [u8]),
     /// The tag of a name is to be made.
     Create {
         /// The name.
@@ -78,6 +80,7 @@ impl<'a> KeywrightCommand<'a> {
             (b"DECODE", 3) => name.map(Self::Decode).ok_or_else(arity),
             (b"LIST", 2) => Ok(Self::List),
             (b"STATS", 2) => Ok(Self::Stats),
+            (b"ABOUT", 3) => name.map(Self::About).ok_or_else(arity),
             (b"CREATE", 3) => Ok(Self::Create {
                 name: name.ok_or_else(arity)?,
                 order: None,
@@ -105,8 +108,8 @@ impl<'a> KeywrightCommand<'a> {
             (b"DROP", 3) => name.map(Self::Drop).ok_or_else(arity),
             (b"USER", _) => UserCommand::parse(request).map(Self::User),
             (
-                b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"CREATE" | b"ADVANCE" | b"ALTER"
-                | b"DROP" | b"DEMOTE",
+                b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"ABOUT" | b"CREATE" | b"ADVANCE"
+                | b"ALTER" | b"DROP" | b"DEMOTE",
                 _,
             ) => Err(arity()),
             _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),

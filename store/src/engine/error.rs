@@ -7,6 +7,7 @@ use tokio_postgres::error::SqlState;
 use super::etcd::EtcdError;
 use super::file::FileError;
 use super::innermost::innermost;
+use super::redis::error::RedisError;
 
 /// Why a transaction failed. Whatever it had sent may or may not have been done.
 #[derive(Debug, ThisError)]
@@ -29,6 +30,9 @@ pub(crate) enum StoreError {
     /// The store's file.
     #[error("{0}")]
     File(FileError),
+    /// The key port or Redis that gives ranges.
+    #[error("{0}")]
+    Redis(RedisError),
     /// A column holds what it should not.
     #[error("column \"{column}\" holds {value}")]
     Column { column: String, value: String },
@@ -52,6 +56,12 @@ impl From<tokio_postgres::Error> for StoreError {
 impl From<FileError> for StoreError {
     fn from(error: FileError) -> Self {
         Self::File(error)
+    }
+}
+
+impl From<RedisError> for StoreError {
+    fn from(error: RedisError) -> Self {
+        Self::Redis(error)
     }
 }
 
@@ -106,6 +116,7 @@ impl StoreError {
             | Self::Client(_)
             | Self::Etcd(_)
             | Self::File(_)
+            | Self::Redis(_)
             | Self::Warned
             | Self::Column { .. }
             | Self::NotLocked => None,
@@ -118,6 +129,7 @@ impl StoreError {
             Self::Column { .. } | Self::NotLocked | Self::Warned => true,
             Self::Etcd(error) => error.is_answer(),
             Self::File(error) => error.is_answer(),
+            Self::Redis(error) => error.is_answer(),
             Self::TimedOut { ms: _ } | Self::Client(_) | Self::Postgres(_) => self.is_refusal(),
         }
     }
@@ -126,6 +138,7 @@ impl StoreError {
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Etcd(error) => error.is_refusal(),
+            Self::Redis(error) => error.is_refusal(),
             Self::TimedOut { ms: _ }
             | Self::Client(_)
             | Self::Postgres(_)
@@ -138,7 +151,10 @@ impl StoreError {
 
     /// Whether nothing was done, because others came first, so that the transaction can be done again.
     pub(crate) fn is_again(&self) -> bool {
-        matches!(self, Self::Etcd(EtcdError::Changed))
+        matches!(
+            self,
+            Self::Etcd(EtcdError::Changed) | Self::Redis(RedisError::Changed)
+        )
     }
 
     /// Whether the account lacks a privilege.
@@ -149,6 +165,7 @@ impl StoreError {
             | Self::Client(_)
             | Self::Postgres(_)
             | Self::File(_)
+            | Self::Redis(_)
             | Self::Warned
             | Self::Column { .. }
             | Self::NotLocked => self.refusal() == Some(Refusal::Denied),
@@ -163,6 +180,7 @@ impl StoreError {
             Self::Client(_) => self.refusal() == Some(Refusal::NoTable),
             Self::TimedOut { ms: _ }
             | Self::Postgres(_)
+            | Self::Redis(_)
             | Self::Warned
             | Self::Column { .. }
             | Self::NotLocked => false,
@@ -175,6 +193,7 @@ impl StoreError {
             Self::Etcd(error) => error.is_duplicate(),
             Self::File(error) => error.is_duplicate(),
             Self::TimedOut { ms: _ }
+            | Self::Redis(_)
             | Self::Client(_)
             | Self::Postgres(_)
             | Self::Warned
@@ -188,6 +207,7 @@ impl StoreError {
             Self::Column { .. } => Cause::BoundDamaged,
             Self::Etcd(error) => error.cause(),
             Self::File(error) => error.cause(),
+            Self::Redis(error) => error.cause(),
             Self::TimedOut { ms: _ }
             | Self::Client(_)
             | Self::Postgres(_)
@@ -201,6 +221,7 @@ impl StoreError {
         match (self, self.refusal()) {
             (Self::Etcd(error), _) => error.hint(),
             (Self::File(error), _) => error.hint(),
+            (Self::Redis(error), _) => error.hint(),
             (_, Some(Refusal::NoTable | Refusal::NoColumn)) => Some("run keywright init"),
             (_, Some(Refusal::ShutOut | Refusal::Denied)) => {
                 Some("check url of [store], its password, and the grants of its account")

@@ -13,6 +13,7 @@ use crate::lease::space::Space;
 use crate::settings::StoreSettings;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
+use crate::store::ranges::{LookAtTags, Looked};
 use crate::store::restored::{Restore, RestoredStore};
 use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
@@ -45,6 +46,20 @@ impl Keys {
     /// Looks at the store and changes nothing: is it there, are its tables and these tags, would a commit survive.
     pub async fn check(&self, tags: &[Tag]) -> Vec<Finding> {
         let finding = |severity| move |message| Finding { severity, message };
+        if self.gives_ranges_only() {
+            return match self.look_at(tags).await {
+                Ok(looked) => {
+                    let refused = looked.refused.into_iter();
+                    let refused = refused.map(|(_, failure)| failure.to_string());
+                    let errors = refused.map(finding(Severity::Error));
+                    let weaknesses = looked.weaknesses.into_iter();
+                    errors
+                        .chain(weaknesses.map(finding(Severity::Warning)))
+                        .collect()
+                }
+                Err(failure) => vec![finding(Severity::Error)(failure.to_string())],
+            };
+        }
         let look = InspectSchema {
             store: Arc::clone(&self.0.store),
         };
@@ -69,6 +84,32 @@ impl Keys {
         findings
     }
 
+    /// Whether the store gives ranges of tags and keeps nothing else.
+    pub fn gives_ranges_only(&self) -> bool {
+        self.0.settings.gives_ranges_only()
+    }
+
+    /// Somebody has found an id of a tag: nothing up to it is given by this program from here on.
+    pub fn note_taken(&self, tag: &Tag, id: u64) {
+        self.0.store.note_seen(tag, id.saturating_add(1));
+    }
+
+    /// What a store that gives ranges only says of tags.
+    async fn look_at(&self, tags: &[Tag]) -> Result<Looked, Failure> {
+        self.run(LookAtTags {
+            store: Arc::clone(&self.0.store),
+            tags: tags.to_vec(),
+        })
+        .await
+    }
+
+    /// The tags of which a store that gives ranges only refuses some for this cause.
+    async fn refused_for(&self, cause: Cause, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
+        let refused = self.look_at(tags).await?.refused.into_iter();
+        let such = refused.filter(|(_, failure)| failure.cause() == cause);
+        Ok(such.map(|(tag, _)| tag).collect())
+    }
+
     /// Whether a row is a tag's. Keywright's own table tells names in another case apart; of the others' it is not known.
     fn names(&self, row: &TagListing, tag: &Tag) -> bool {
         match self.0.store.dialect.is_own() {
@@ -85,6 +126,9 @@ impl Keys {
         if tags.is_empty() {
             return Ok(Vec::new());
         }
+        if self.gives_ranges_only() {
+            return self.refused_for(Cause::TagUnknown, tags).await;
+        }
         let there = self.tags().await?;
         let is_missing = |tag: &&Tag| !there.iter().any(|row| self.names(row, tag));
         let missing = tags.iter().filter(is_missing);
@@ -98,6 +142,9 @@ impl Keys {
     pub async fn ordered(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
         if tags.is_empty() {
             return Ok(Vec::new());
+        }
+        if self.gives_ranges_only() {
+            return self.refused_for(Cause::TagOrdered, tags).await;
         }
         let there = self.tags().await?;
         let is_ordered = |tag: &&Tag| {

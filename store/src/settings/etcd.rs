@@ -6,6 +6,7 @@ use etcd_client::{Certificate, Identity, TlsOptions};
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
+use super::url::{host, login};
 use super::{password, tls};
 use crate::engine::etcd::EtcdSettings;
 
@@ -109,16 +110,15 @@ struct Url {
 impl Url {
     fn parse(url: &str) -> Option<Self> {
         let (place, prefix) = url.split_once('/')?;
-        let (login, hosts) = match place.rsplit_once('@') {
-            Some((login, hosts)) => (Some(login), hosts),
+        let (in_front, hosts) = match place.rsplit_once('@') {
+            Some((in_front, hosts)) => (Some(in_front), hosts),
             None => (None, place),
         };
-        let (user, password) = match login.map(|login| login.split_once(':').ok_or(login)) {
-            Some(Ok((user, password))) => (Some(unescaped(user)?), Some(unescaped(password)?)),
-            Some(Err(user)) => (Some(unescaped(user)?), None),
-            None => (None, None),
-        };
-        let members: Option<Vec<String>> = hosts.split(',').map(member).collect();
+        let (user, password) = login(in_front)?;
+        let members: Option<Vec<String>> = hosts
+            .split(',')
+            .map(|text| host(text, PORT).map(|host| host.to_string()))
+            .collect();
         let prefix = prefix.trim_end_matches('/');
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
         let is_fine = !prefix.is_empty()
@@ -135,34 +135,6 @@ impl Url {
             password,
         })
     }
-}
-
-/// `host`, `host:port`, `[::1]:port`; with its port.
-fn member(text: &str) -> Option<String> {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
-        Some(_) | None => (text, PORT),
-    };
-    let is_bracketed = host.starts_with('[') && host.ends_with(']');
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let inner = host.trim_start_matches('[').trim_end_matches(']');
-    let is_fine = match is_bracketed {
-        true => inner.parse::<std::net::Ipv6Addr>().is_ok(),
-        false => !host.is_empty() && host.bytes().all(is_plain),
-    };
-    is_fine.then(|| format!("{host}:{port}"))
-}
-
-/// `%` and two hexadecimal digits stand for a byte.
-fn unescaped(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn refuse_others(store: &RawStoreSettings, problems: &mut Problems) {

@@ -1,11 +1,7 @@
 //! Settings of a store on a PostgreSQL server.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
@@ -52,7 +48,7 @@ pub(super) fn connection(
         config.password(password);
     }
     let tls = match tls::is_required(store, problems) {
-        true => match client_config(store.tls_ca_file.as_deref()) {
+        true => match tls::client_config(store.tls_ca_file.as_deref()) {
             Ok(tls) => Some(Arc::new(tls)),
             Err(what) => {
                 problems.add("store.tls_ca_file", what);
@@ -84,30 +80,4 @@ fn refuse_others(store: &RawStoreSettings, problems: &mut Problems) {
             "a store in PostgreSQL has tags of its own only",
         );
     }
-}
-
-/// The server's certificate is checked, and the host's name in it.
-fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    match ca_file {
-        Some(file) => {
-            let unreadable = |error: &dyn std::fmt::Display| {
-                format!("\"{}\" cannot be read: {error}", file.display())
-            };
-            let all = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))?;
-            for one in all {
-                let one = one.map_err(|error| unreadable(&error))?;
-                roots.add(one).map_err(|error| unreadable(&error))?;
-            }
-            if roots.is_empty() {
-                return Err(format!("\"{}\" has no certificate", file.display()));
-            }
-        }
-        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

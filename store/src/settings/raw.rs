@@ -10,10 +10,12 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
-    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; or `file:/path` for a file of this machine.
+    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program.
     pub url: String,
     /// Let the file be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
     pub any_file_system: bool,
+    /// Let `redis://` be a Redis and no key port: its restarts and failovers suspend tags until `keywright advance`.
+    pub accept_loss_on_failover: bool,
     /// A file whose first line is the password.
     pub password_file: Option<PathBuf>,
     /// The name of the environment variable that holds the password.
@@ -44,6 +46,8 @@ pub struct RawStoreSettings {
     pub backoff_ms_max: u64,
     /// Refill when so many percent of a range are left. Keywright's own table says it for each tag.
     pub refill_percent: u32,
+    /// Ids of a full range where no table says it, which is `redis://` only (1000 there); a tenth of it at first.
+    pub step: Option<i64>,
     /// Largest step in tables of other systems; the smallest is the row's own.
     pub step_max: i64,
     /// How long a reservation should last in tables of other systems, milliseconds.
@@ -57,6 +61,7 @@ impl Default for RawStoreSettings {
         Self {
             url: String::new(),
             any_file_system: false,
+            accept_loss_on_failover: false,
             password_file: None,
             password_env: None,
             dialect: "keywright".to_owned(),
@@ -72,6 +77,7 @@ impl Default for RawStoreSettings {
             backoff_ms_min: 50,
             backoff_ms_max: 5_000,
             refill_percent: 50,
+            step: None,
             step_max: 1_000_000,
             cover_ms: 900_000,
             range_ids_max: 1_000_000,

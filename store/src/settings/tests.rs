@@ -14,6 +14,7 @@ fn password(settings: &StoreSettings) -> Option<&str> {
         EngineSettings::MySql(opts) => opts.pass(),
         EngineSettings::Postgres(its) => str::from_utf8(its.config.get_password()?).ok(),
         EngineSettings::Etcd(its) => its.user.as_ref().map(|(_, password)| password.as_str()),
+        EngineSettings::Redis(its) => its.password.as_deref(),
         EngineSettings::File(_) => None,
     }
 }
@@ -243,4 +244,39 @@ fn the_password_is_read_from_its_file_and_never_shown() {
         &RawSnowflakeSettings::default(),
     );
     assert!(!broken.unwrap_err().to_string().contains("secret"));
+}
+
+#[test]
+fn ranges_come_from_hosts_of_a_url() {
+    let new =
+        |store: &RawStoreSettings| StoreSettings::new(store, &RawSnowflakeSettings::default());
+    let settings = new(&raw("rediss://near:a%2Fb@ids-1,[::1]:6399")).unwrap();
+    assert_eq!(settings.address(), "redis://ids-1:6379,[::1]:6399");
+    assert_eq!(password(&settings), Some("a/b"));
+    assert!(settings.gives_ranges_only() && !settings.has_own_tags());
+    assert!(matches!(&settings.engine, EngineSettings::Redis(its) if its.tls.is_some()));
+    let refused = |store: RawStoreSettings| new(&store).unwrap_err().to_string();
+    assert!(refused(raw("redis://near@ids-1")).contains("password is nowhere"));
+    assert!(refused(raw("redis://ids-1/x")).contains("is not of the form"));
+    let others = RawStoreSettings {
+        accept_loss_on_failover: true,
+        step: Some(5),
+        ..raw("mysql://keywright@db/keywright")
+    };
+    let told = refused(others);
+    assert!(
+        told.contains("store.accept_loss_on_failover: is for redis://"),
+        "{told}"
+    );
+    assert!(told.contains("store.step: is for redis://"), "{told}");
+    let none = RawStoreSettings {
+        step: Some(0),
+        any_file_system: true,
+        dialect: "leaf".to_owned(),
+        ..raw("redis://ids-1")
+    };
+    let told = refused(none);
+    for setting in ["store.step", "store.any_file_system", "store.dialect"] {
+        assert!(told.contains(setting), "{told}");
+    }
 }

@@ -1,5 +1,12 @@
 //! Whether a store is spoken to by TLS.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
 
@@ -19,4 +26,30 @@ pub(super) fn is_required(store: &RawStoreSettings, problems: &mut Problems) -> 
         problems.add("store.tls_ca_file", "needs tls = \"required\"");
     }
     is_required
+}
+
+/// The server's certificate is checked, and the host's name in it.
+pub(super) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    match ca_file {
+        Some(file) => {
+            let unreadable = |error: &dyn std::fmt::Display| {
+                format!("\"{}\" cannot be read: {error}", file.display())
+            };
+            let all = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))?;
+            for one in all {
+                let one = one.map_err(|error| unreadable(&error))?;
+                roots.add(one).map_err(|error| unreadable(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(format!("\"{}\" has no certificate", file.display()));
+            }
+        }
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

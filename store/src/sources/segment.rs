@@ -21,7 +21,10 @@ use crate::store::Store;
 use crate::store::returned::Rest;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::store::tag_rows::ordered;
-use crate::tag_order::TagOrder;
+use crate::tag_order::{TagFacts, TagOrder};
+
+/// Why ranges are dropped that would have been given.
+const ANOTHER_TAG: &str = "the tag is another one in the store now";
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]
@@ -123,6 +126,14 @@ impl SegmentSupply {
             .saturating_add(self.ordered.remaining())
     }
 
+    /// What is known of the tag.
+    pub(crate) fn facts(&self) -> TagFacts {
+        TagFacts {
+            order: self.ordered.order(),
+            key_space: self.held().key_space.clone(),
+        }
+    }
+
     /// Whether its tag is ordered, and another program issues its keys, or nobody.
     pub(crate) fn is_standby(&self) -> bool {
         self.ordered.order() == Some(TagOrder::Monotonic) && self.ordered.right().is_none()
@@ -186,13 +197,13 @@ impl SegmentSupply {
         {
             return;
         }
-        self.drop_rest(&held);
+        self.drop_rest(&held, ANOTHER_TAG);
     }
 
     /// Nothing is published meanwhile.
-    fn drop_rest(&self, _: &Held) {
+    fn drop_rest(&self, _: &Held, why: &str) {
         if !self.buffer.take_rest().is_empty() {
-            warn!(tag = %self.tag, "dropped what was reserved: the tag is another one in the store now");
+            warn!(tag = %self.tag, "dropped what was reserved: {why}");
         }
     }
 
@@ -273,8 +284,17 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 supply.demand.failed(failure, 0, Outlook::MayPass);
                 return false;
             }
+            Ok(Err(Denied::TooLarge(failure))) => {
+                supply.demand.failed(failure, need, Outlook::Stays);
+                continue;
+            }
+            Ok(Err(Denied::Suspended(failure))) => {
+                supply.drop_rest(&supply.held(), "the store may lack what was reserved last");
+                supply.demand.failed(failure, 0, Outlook::Stays);
+                return false;
+            }
             Ok(Err(Denied::AnotherKeySpace(failure))) => {
-                supply.drop_rest(&supply.held());
+                supply.drop_rest(&supply.held(), ANOTHER_TAG);
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
             }

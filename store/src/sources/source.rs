@@ -12,6 +12,7 @@ use crate::sources::stats::{Remaining, SourceStats};
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::{KeySpec, UuidForm, UuidVersion};
+use crate::tag_order::TagFacts;
 
 /// A source of keys. Cheap to clone, shared by all threads.
 #[derive(Debug, Clone)]
@@ -153,6 +154,14 @@ impl Source {
         match &self.0.supply {
             Supply::Segment(supply) => supply.last_ordered().await,
             Supply::Time(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
+        }
+    }
+
+    /// What is known of the tag whose numbers it gives; nothing where it gives no tag's.
+    pub fn tag_facts(&self) -> Option<TagFacts> {
+        match &self.0.supply {
+            Supply::Segment(supply) => Some(supply.facts()),
+            Supply::Time(_) | Supply::Uuid(_, _, _) => None,
         }
     }
 

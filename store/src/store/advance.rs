@@ -7,7 +7,7 @@ use keywright_core::{Cause, Layout, Tag};
 use super::returned::discard_all;
 use super::tag_read::read_row;
 use super::tag_rows::unknown;
-use super::{Link, Store, StoreError, Transaction, values};
+use super::{Link, Store, StoreError, Transaction, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::lease::space::Space;
@@ -52,6 +52,9 @@ pub(crate) struct AdvanceTag {
 impl Transaction<Result<u64, Failure>> for AdvanceTag {
     /// One transaction; the first id that nobody was given.
     async fn run(&self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
+        if let Some(redis) = link.ranges() {
+            return ranges::advance(&self.store, &self.tag, self.id, redis).await;
+        }
         link.begin().await?;
         let advanced = self.advance(link).await?;
         link.end(advanced.is_ok()).await?;

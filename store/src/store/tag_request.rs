@@ -68,12 +68,16 @@ pub(crate) struct Granted {
 #[derive(Debug, Clone)]
 pub(crate) enum Denied {
     Exhausted(TagExhausted),
+    /// More are wanted than one range of the store may hold; fewer may be had.
+    TooLarge(Failure),
     /// The caller follows another generation of the tag.
     Superseded(Failure),
     /// The caller has ranges of another key space.
     AnotherKeySpace(Failure),
     /// The tag is ordered, and the caller does not keep the order.
     Ordered(Failure),
+    /// The store may have lost what it acknowledged last: nothing of the tag is given until somebody has said how far it was used.
+    Suspended(Failure),
     /// Another program has taken over.
     NotActive(Failure),
     Other(Failure),
@@ -90,6 +94,8 @@ impl Denied {
             Self::Superseded(failure)
             | Self::AnotherKeySpace(failure)
             | Self::Ordered(failure)
+            | Self::TooLarge(failure)
+            | Self::Suspended(failure)
             | Self::NotActive(failure)
             | Self::Other(failure) => Ok(failure),
         }

@@ -8,7 +8,7 @@ use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_read::{is_dropped, key_space, order_of, read_row};
 use super::tag_request::{Denied, Granted, ReservationRequest};
-use super::{Link, Row, Store, StoreError, Transaction, column, values};
+use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
@@ -18,9 +18,15 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an
     /// error to the caller, which publishes nothing then.
     async fn run(&self, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
-        link.begin().await?;
-        let result = reserve(self, link).await?;
-        link.end(result.is_ok()).await?;
+        let result = match link.ranges() {
+            Some(redis) => ranges::reserve(self, redis).await?,
+            None => {
+                link.begin().await?;
+                let result = reserve(self, link).await?;
+                link.end(result.is_ok()).await?;
+                result
+            }
+        };
         if let Ok(granted) = &result {
             let bound = granted.row.ends.first_free(granted.row.number);
             self.store.note_seen(self.tag, bound.max(granted.end));

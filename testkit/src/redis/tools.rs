@@ -1,7 +1,6 @@
 //! Debian's packages of Redis, unpacked below `target/`, and a private server.
 
 use std::fs::{self, File};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -9,6 +8,7 @@ use anyhow::Context;
 use tempfile::TempDir;
 
 use crate::machine::running::Program;
+use crate::redis::client::{RespClient, RespValue};
 use crate::{Result, WAIT_MAX, free_port, unpack_packages, wait_until, workspace_root};
 
 /// The tools and the server, and what they load that not every machine has.
@@ -69,15 +69,20 @@ fn libraries(dir: &Path) -> Result<PathBuf> {
     found.context("no libraries beside the tools of Redis")
 }
 
-/// A server of Redis that keeps nothing. It is killed when dropped.
+/// A server of Redis that keeps nothing, unless its options say so. It is killed when dropped.
 #[derive(Debug)]
 pub struct RedisServer {
+    tools: RedisTools,
+    options: Vec<String>,
     port: u16,
     process: Program,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl RedisServer {
+    /// Options by which it keeps what it has acknowledged.
+    pub const DURABLE: [&'static str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
     /// Started on a free port of this machine, with further options.
     ///
     /// # Errors
@@ -85,24 +90,25 @@ impl RedisServer {
     pub fn start(tools: &RedisTools, options: &[&str]) -> Result<RedisServer> {
         let dir = TempDir::new()?;
         let port = free_port()?;
-        let child = tools
-            .command("redis-server")?
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--dir"])
-            .arg(dir.path())
-            .args(options)
-            .stdout(Stdio::null())
-            .spawn()
-            .context("starting redis-server")?;
-        let server = RedisServer {
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        let process = begin(tools, port, &dir, &options)?;
+        Ok(RedisServer {
+            tools: tools.clone(),
+            options,
             port,
-            process: Program::of(&child),
-            _dir: dir,
-        };
-        wait_until("redis-server", WAIT_MAX, || {
-            Ok(TcpStream::connect(("127.0.0.1", port)).is_ok())
-        })?;
-        Ok(server)
+            process,
+            dir,
+        })
+    }
+
+    /// Kills it, and starts it again on its port with what it has kept.
+    ///
+    /// # Errors
+    /// It does not end, or does not listen in time.
+    pub fn kill9_and_restart(&mut self) -> Result<()> {
+        self.process.kill()?;
+        self.process = begin(&self.tools, self.port, &self.dir, &self.options)?;
+        Ok(())
     }
 
     /// Where it listens.
@@ -116,6 +122,28 @@ impl RedisServer {
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
+}
+
+/// A process, which listens when this returns.
+fn begin(tools: &RedisTools, port: u16, dir: &TempDir, options: &[String]) -> Result<Program> {
+    let child = tools
+        .command("redis-server")?
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(["--save", "", "--dir"])
+        .arg(dir.path())
+        .args(options)
+        .stdout(Stdio::null())
+        .spawn()
+        .context("starting redis-server")?;
+    let process = Program::of(&child);
+    wait_until("redis-server", WAIT_MAX, || {
+        let Ok(mut client) = RespClient::connect(port) else {
+            return Ok(false);
+        };
+        // Not while it reads what it has kept.
+        Ok(matches!(client.say("PING"), Ok(RespValue::Simple(_))))
+    })?;
+    Ok(process)
 }
 
 impl Drop for RedisServer {

@@ -92,6 +92,7 @@ fn strangers_are_told_nothing() -> Result<()> {
         "PING",
         "INFO",
         "KEYWRIGHT LIST",
+        "KEYWRIGHT ABOUT orders",
         "KEYWRIGHT USER LIST",
         "KEYWRIGHT DEMOTE",
         "KEYWRIGHT USER ADD me 12345678",
@@ -121,6 +122,12 @@ fn strangers_are_told_nothing() -> Result<()> {
     };
     let names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, [bulk("orders"), bulk("tokens")]);
+    let about = client.say("KEYWRIGHT ABOUT orders")?;
+    assert!(matches!(about, RespValue::Map(_)), "{about:?}");
+    for name in ["flakes", "none"] {
+        let reply = client.ask(&["KEYWRIGHT", "ABOUT", name])?;
+        assert_has(reply.error()?, &["NOPERM "]);
+    }
     // Whoever fails to become another stays who he is.
     let wrong = client.ask(&["AUTH", "root", "none of them"])?;
     assert_has(wrong.error()?, &["WRONGPASS "]);

@@ -177,6 +177,30 @@ pub(super) fn stats(names: &[&Arc<NamedKeys>], to: &mut Writer<'_>) {
     }
 }
 
+/// What a program that takes ranges of a name must know: the tag they are of, which of all tags of that name it is, and how many numbers one
+/// range may have.
+pub(super) fn about(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
+    let Some(named) = keys.name(name) else {
+        return refused::write_failure(to, &issue::unknown(name, keys));
+    };
+    let facts = named.gives.tag_facts().unwrap_or_default();
+    to.map(5);
+    text_pair("key", &named.spec.to_string(), to);
+    text_pair("state", named.gives.state(), to);
+    for (key, known) in [
+        ("order", facts.order.map(|order| order.name())),
+        ("key_space", facts.key_space.as_deref()),
+    ] {
+        to.bulk(key.as_bytes());
+        match known {
+            Some(text) => to.bulk(text.as_bytes()),
+            None => to.null(),
+        }
+    }
+    to.bulk(b"run_max");
+    to.bulk_number(named.run_max);
+}
+
 /// What an id says of itself.
 pub(super) fn decoded(id: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
     let text = std::str::from_utf8(id).map_err(anyhow::Error::from);

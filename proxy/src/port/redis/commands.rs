@@ -112,6 +112,10 @@ fn keywright(
         KeywrightCommand::Decode(id) => answer::decoded(id, keys, to),
         KeywrightCommand::List => answer::list(&who.names(keys), to),
         KeywrightCommand::Stats => answer::stats(&who.names(keys), to),
+        KeywrightCommand::About(name) => match who.may_use(name) {
+            Ok(()) => answer::about(name, keys, to),
+            Err(failure) => denied(keys, name, &failure, to),
+        },
         KeywrightCommand::Create { name, order } => {
             return tags::create((name, order), who, keys, to);
         }

@@ -1,0 +1,32 @@
+//! A rule, as it is once it is validated.
+
+use std::collections::BTreeSet;
+
+use keywright_session::Rule;
+use keywright_store::KeySpec;
+
+/// A rule, and where its keys come from.
+#[derive(Debug, Clone)]
+pub struct Configured {
+    /// What sessions follow.
+    pub rule: Rule,
+    /// Where its keys come from.
+    pub spec: KeySpec,
+    /// Whether the fence is applied and kept.
+    pub fence: bool,
+    /// Whether its tables go over to keys and back by the switch that the store holds: their keys come from a tag of Keywright's own,
+    /// or are snowflake ids.
+    pub is_switched: bool,
+    /// Whether each key that it gives is logged.
+    pub log_keys: bool,
+    /// The servers on which keys are in force, where that is known; `None`: any.
+    pub servers: Option<BTreeSet<String>>,
+}
+
+impl Configured {
+    /// Its tables and column, as figures name it.
+    pub fn name(&self) -> String {
+        let table = &self.rule.table;
+        format!("{}.{}.{}", table.schema(), table.table(), self.rule.column)
+    }
+}

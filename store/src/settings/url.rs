@@ -1,0 +1,49 @@
+//! Parts of urls.
+
+use std::net::Ipv6Addr;
+
+use crate::engine::redis::Host;
+
+/// `host`, `host:port`, `[::1]:port`.
+pub(super) fn host(text: &str, default_port: u16) -> Option<Host> {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()?),
+        Some(_) | None => (text, default_port),
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let is_fine = match bare {
+        Some(bare) => bare.parse::<Ipv6Addr>().is_ok(),
+        None => !name.is_empty() && name.bytes().all(is_plain),
+    };
+    is_fine.then(|| Host {
+        name: bare.unwrap_or(name).to_owned(),
+        port,
+    })
+}
+
+/// User and password before a host, if the url has them.
+pub(super) type Login = (Option<String>, Option<String>);
+
+/// `user`, `user:password`, `:password`.
+pub(super) fn login(text: Option<&str>) -> Option<Login> {
+    match text.map(|login| login.split_once(':').ok_or(login)) {
+        Some(Ok((user, password))) => Some((Some(unescaped(user)?), Some(unescaped(password)?))),
+        Some(Err(user)) => Some((Some(unescaped(user)?), None)),
+        None => Some((None, None)),
+    }
+}
+
+/// `%` and two hexadecimal digits stand for a byte.
+fn unescaped(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}

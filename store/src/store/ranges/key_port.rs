@@ -1,0 +1,106 @@
+//! Ranges out of a key port: its program answers for them.
+
+use std::sync::Arc;
+
+use keywright_core::{Cause, Tag};
+
+use super::granting::{another_key_space, granted, misfit, size, taken};
+use crate::engine::redis::RedisLink;
+use crate::engine::redis::error::RedisError;
+use crate::engine::redis::judge::range;
+use crate::engine::redis::key_port::About;
+use crate::failure::Failure;
+use crate::store::StoreError;
+use crate::store::tag_request::{Denied, Granted, ReservationRequest};
+use crate::tag_order::TagOrder;
+
+/// What the keys of a name begin with that are a tag's.
+const SEGMENT: &str = "segment:";
+
+pub(super) async fn reserve(
+    request: &ReservationRequest<'_>,
+    link: &mut RedisLink,
+) -> Result<Result<Granted, Denied>, StoreError> {
+    let tag = request.tag;
+    let before = link.about(tag.as_str()).await?;
+    if let Err(failure) = fits(tag, &before, &link.host) {
+        return Ok(Err(Denied::Other(failure)));
+    }
+    if is_another(request, &before) {
+        return Ok(Err(another_key_space(tag, &link.host)));
+    }
+    let (count, row) = match size(request, before.run_max) {
+        Ok(sized) => sized,
+        Err(denied) => return Ok(Err(denied)),
+    };
+    let (last, behind) = link.increase(tag.as_str(), count).await?;
+    // What the name stands for may have changed in between.
+    let is_same = behind.key == before.key
+        && before
+            .key_space
+            .is_none_or(|known| Some(&known) == behind.key_space.as_ref());
+    if !is_same || is_another(request, &behind) {
+        return Ok(Err(another_key_space(tag, &link.host)));
+    }
+    let Some(key_space) = name_of(&behind) else {
+        let what = format!("a range of \"{tag}\", and not which tag it is of");
+        return Err(RedisError::Answer(what).into());
+    };
+    let range = match range(last, count, taken(request)) {
+        Ok(range) => range,
+        Err(why) => return Ok(Err(Denied::Other(misfit(tag, &link.host, why)))),
+    };
+    Ok(Ok(granted(
+        request,
+        row,
+        range,
+        (link.host.clone(), key_space),
+    )))
+}
+
+pub(super) async fn look(
+    tag: &Tag,
+    link: &mut RedisLink,
+) -> Result<Result<(), Failure>, RedisError> {
+    let about = link.about(tag.as_str()).await?;
+    Ok(fits(tag, &about, &link.host))
+}
+
+/// Which of all tags it is: what was drawn when it was made or, where the store behind does not tell, its name there.
+fn name_of(about: &About) -> Option<Arc<str>> {
+    match about.key_space.as_deref() {
+        Some("") => Some(Arc::from(about.key.as_str())),
+        Some(key_space) => Some(Arc::from(key_space)),
+        None => None,
+    }
+}
+
+/// Whether it is another tag than that of which the program has had ranges.
+fn is_another(request: &ReservationRequest<'_>, about: &About) -> bool {
+    match (&request.key_space, name_of(about)) {
+        (Some(known), Some(now)) => *known != now,
+        (Some(_) | None, _) => false,
+    }
+}
+
+/// Whether a name gives ranges that may be passed on.
+fn fits(tag: &Tag, about: &About, host: &str) -> Result<(), Failure> {
+    if !about.key.starts_with(SEGMENT) {
+        let message = format!(
+            "\"{tag}\" at {host} gives {}, and ranges are of a tag",
+            about.key
+        );
+        return Err(Failure::new(Cause::TagUnknown, message));
+    }
+    let distinct = TagOrder::Distinct.name();
+    match about.order.as_deref() {
+        Some(order) if order != distinct => {
+            let message = format!(
+                "tag \"{tag}\" at {host} is ordered ({order}), and ranges that are given elsewhere would break its order"
+            );
+            let failure = Failure::new(Cause::TagOrdered, message);
+            Err(failure.hint("let clients ask that key port, or use a tag that is distinct"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
