@@ -118,7 +118,7 @@ pub enum Cause {
     SocketAccount,
     /// The client took longer than `answer_ms_max` for a packet of its login.
     LoginTimeout,
-    /// The tag is ordered (`monotonic`), and this place cannot keep its order: only a listener of the Redis protocol with `cluster_address` gives its
+    /// The tag is ordered (`monotonic` or `strict`), and this place cannot keep its order: only a listener of the Redis protocol with `cluster_address` gives its
     /// ids. Use a tag that is `distinct`.
     TagOrdered,
     /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer; that command was
@@ -155,6 +155,10 @@ pub enum Cause {
     NobodyActive,
     /// One command names keys of several slots, and one of them is of an ordered tag. Ask for each by itself.
     SlotsCross,
+    /// The tag is `strict`, or is to be, and the store may lose what it has acknowledged: commits on PostgreSQL wait for no standby
+    /// (`synchronous_standby_names`), on MySQL and MariaDB for no replica (semi-synchronous, and on at the moment) and no group, or one of its settings gives
+    /// durability up. Mend that, or use etcd, a file, or a tag that is `monotonic`.
+    StoreMayLose,
     /// Nothing is served over HTTP at this path.
     PathUnknown,
     /// Another method is to be used at this path; the answer's `Allow` names it.
@@ -266,7 +270,7 @@ impl Cause {
     ];
 
     /// Those that only a client of a key port can meet.
-    pub const OF_PORT: [Self; 18] = [
+    pub const OF_PORT: [Self; 19] = [
         Self::CommandRefused,
         Self::KeyKind,
         Self::PasswordMissing,
@@ -281,6 +285,7 @@ impl Cause {
         Self::KeysLeft,
         Self::NobodyActive,
         Self::SlotsCross,
+        Self::StoreMayLose,
         Self::PathUnknown,
         Self::MethodRefused,
         Self::RequestTimeout,
@@ -353,6 +358,7 @@ impl Cause {
             Self::KeysLeft             => Row::of("keys_left", "55000", NO_KEY, false, "state"),
             Self::NobodyActive         => Row::of("nobody_active", "55000", NO_KEY, true, "state"),
             Self::SlotsCross           => Row::of("slots_cross", "42000", ARGUMENTS, false, "input"),
+            Self::StoreMayLose         => Row::of("store_may_lose", "55000", NO_KEY, false, "setup"),
             Self::PathUnknown          => Row::of("path_unknown", "42704", 1235, false, "input"),
             Self::MethodRefused        => Row::of("method_refused", "42000", 1235, false, "input"),
             Self::RequestTimeout       => Row::of("request_timeout", "08S01", 1159, true, "access"),

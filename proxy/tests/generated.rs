@@ -192,6 +192,9 @@ fn everything() -> Result<String> {
     let order = OrderStats {
         is_active: true,
         epoch: 1,
+        confirmations: 1,
+        confirm_us: 1,
+        confirmed: 1,
     };
     Ok(counters.render((&sources, &feeds), Some(order), Some(true))?)
 }

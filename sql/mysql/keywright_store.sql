@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     first_id       BIGINT UNSIGNED NULL COMMENT 'the first id that tables could get when they first went over to the tag; NULL: none ever did',
     key_space_id   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'drawn when the tag was made: a tag of another store, or one made anew, is another key space',
     dropped_ms     BIGINT NULL COMMENT 'when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not',
-    issue_order    VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'distinct' COMMENT 'distinct, or monotonic: one program at a time issues its ids; chosen when the tag is made, never changed',
+    issue_order    VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'distinct' COMMENT 'distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';
@@ -215,7 +215,7 @@ CREATE TABLE IF NOT EXISTS keywright_user_version (
     PRIMARY KEY (id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: which version of the users it is';
 
--- One row: which program issues ids of tags whose order is monotonic, until it fails to renew that in time. Change nothing here by hand.
+-- One row: which program issues ids of tags whose order is monotonic or strict, until it fails to renew that in time. Change nothing here by hand.
 CREATE TABLE IF NOT EXISTS keywright_order_lease (
     id             BIGINT NOT NULL COMMENT 'always 1',
     owner          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'unique to one run of one program; NULL: released',

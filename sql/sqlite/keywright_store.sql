@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     first_id       INTEGER, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
     key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the tag was made: a tag of another store, or one made anew, is another key space
     dropped_ms     INTEGER, -- when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not
-    issue_order    TEXT NOT NULL DEFAULT 'distinct', -- distinct, or monotonic: one program at a time issues its ids; chosen when the tag is made, never changed
+    issue_order    TEXT NOT NULL DEFAULT 'distinct', -- distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed
     PRIMARY KEY (tag)
 ) STRICT;
 
@@ -209,7 +209,7 @@ CREATE TABLE IF NOT EXISTS keywright_user_version (
     PRIMARY KEY (id)
 ) STRICT;
 
--- One row: which program issues ids of tags whose order is monotonic, until it fails to renew that in time. Change nothing here by hand.
+-- One row: which program issues ids of tags whose order is monotonic or strict, until it fails to renew that in time. Change nothing here by hand.
 CREATE TABLE IF NOT EXISTS keywright_order_lease (
     id      INTEGER NOT NULL, -- always 1
     owner   TEXT, -- unique to one run of one program; NULL: released

@@ -315,6 +315,52 @@ impl Link {
         }
     }
 
+    /// The same in a transaction of its own, and on this server only; nothing: it is another one, and nothing was done.
+    pub(crate) async fn change_on(
+        &mut self,
+        server: &str,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Option<u64>, StoreError> {
+        let has_one_server = match &self.conversation {
+            Conversation::MySql(_) | Conversation::File(_) => true,
+            // Behind a pooler, or restored: it is known of a transaction.
+            Conversation::Postgres(_) | Conversation::Etcd(_) => false,
+            Conversation::Redis(_) => return Err(RedisError::RangesOnly.into()),
+        };
+        if has_one_server {
+            return match self.server.identity == server {
+                true => self.change(sql, values).await.map(Some),
+                false => Ok(None),
+            };
+        }
+        self.begin().await?;
+        if self.server.identity != server {
+            self.rollback().await?;
+            return Ok(None);
+        }
+        let changed = self.change(sql, values).await?;
+        self.end(changed > 0).await?;
+        Ok(Some(changed))
+    }
+
+    /// Why what it acknowledges, and has acknowledged last, may be lost when another server takes its place, or by a power failure; nothing: it is not.
+    pub(crate) async fn may_lose(&mut self) -> Result<Option<String>, StoreError> {
+        let weakness = self.server.weaknesses.first().cloned();
+        match (&mut self.conversation, weakness) {
+            (Conversation::MySql(_) | Conversation::Postgres(_), Some(weakness)) => {
+                Ok(Some(weakness))
+            }
+            (Conversation::MySql(conn), None) => mysql::replication::may_lose(conn).await,
+            (Conversation::Postgres(link), None) => link.may_lose().await,
+            // A majority has it.
+            (Conversation::Etcd(_), _) => Ok(None),
+            // No other takes its place; and of a doubtful file system its owner has vouched that it keeps what it synced.
+            (Conversation::File(_), _) => Ok(None),
+            (Conversation::Redis(_), _) => Err(RedisError::RangesOnly.into()),
+        }
+    }
+
     /// Changes exactly one row.
     pub(crate) async fn change_one(
         &mut self,

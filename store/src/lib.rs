@@ -56,12 +56,13 @@ pub use feed::FeedStats;
 pub use host::host;
 pub use keys::{Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity};
 pub use seat::OrderSettings;
+pub use seat::confirming::Confirmation;
 pub use settings::{
     FeedSettings, PasswordFrom, RawFeed, RawSnowflakeSettings, RawStoreSettings, SettingsError,
     SettingsProblem, StoreSettings,
 };
 pub use sources::demand::WAIT_BOUNDS_US;
-pub use sources::ordered::Ordered;
+pub use sources::ordered::{Ordered, Unconfirmed};
 pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};

@@ -11,8 +11,13 @@
 //! 3. Each takeover is an epoch. The store reserves of ordered tags for the active epoch alone, so what a later epoch issues lies above all
 //!    that an earlier one can have. A range is of one epoch, and nothing is taken of it in another ([`ranges`]).
 //! 4. Within an epoch ids are taken in ascending order.
+//!
+//! Replies with ids of `strict` tags wait for a confirmation besides, and need no clock then ([`confirm`]).
 
+pub mod confirm;
 pub mod ranges;
+
+use std::sync::Arc;
 
 /// Which renewal of the lease it is. Another one whenever anything has changed: also when another server says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +117,12 @@ enum Role {
         not_before_ms: u64,
     },
     /// It issues.
-    Active { tenure: Tenure, renew_at_ms: u64 },
+    Active {
+        tenure: Tenure,
+        renew_at_ms: u64,
+        /// The server of the store that granted the epoch.
+        server: Arc<str>,
+    },
     /// Something went wrong that nobody expected: it takes nothing for a while, and reads the lease only so that clients can be told who has it.
     Resting { until_ms: u64 },
     /// It ends, and takes nothing any more.
@@ -185,6 +195,15 @@ impl Candidate {
         }
     }
 
+    /// Which server of the store granted the epoch in which it may issue.
+    #[must_use]
+    pub fn granted_by(&self) -> Option<(u64, Arc<str>)> {
+        match &self.role {
+            Role::Active { tenure, server, .. } => Some((tenure.epoch, Arc::clone(server))),
+            Role::Standby { .. } | Role::Resting { .. } | Role::Leaving => None,
+        }
+    }
+
     /// What to do at this moment.
     pub fn next(&mut self, now_ms: u64) -> Action {
         match &self.role {
@@ -195,6 +214,7 @@ impl Candidate {
             Role::Active {
                 tenure,
                 renew_at_ms,
+                ..
             } => match now_ms >= *renew_at_ms {
                 true => Action::Renew {
                     epoch: tenure.epoch,
@@ -251,9 +271,16 @@ impl Candidate {
     /// The lease was to be taken in an epoch. `sent_ms`: the clock before that was sent.
     pub fn took_over(&mut self, epoch: u64, written: Written, sent_ms: u64, now_ms: u64) {
         match (&self.role, written) {
-            (Role::Standby { .. }, Written::Yes) => {
+            (Role::Standby { watched, .. }, Written::Yes) => {
                 self.seen = self.seen.max((epoch, 0));
-                self.role = self.active(epoch, sent_ms);
+                match watched {
+                    // It named the renewal that was read last, with the server that said it.
+                    Some(watched) => {
+                        let server = watched.row.renewal.server.as_str().into();
+                        self.role = self.active(epoch, sent_ms, server);
+                    }
+                    None => self.rest(now_ms),
+                }
             }
             (Role::Standby { .. }, Written::No) => self.stand_by(0),
             (Role::Standby { .. }, Written::Unknown) => self.rest(now_ms),
@@ -261,22 +288,25 @@ impl Candidate {
         }
     }
 
-    /// The lease was to be renewed. `sent_ms`: the clock before that was sent.
+    /// The lease was to be renewed, or a confirmation was to stand, which is a renewal, too. `sent_ms`: the clock before that was sent.
     pub fn renewed(&mut self, epoch: u64, written: Written, sent_ms: u64, now_ms: u64) {
-        let until_ms = match &self.role {
-            Role::Active { tenure, .. } if tenure.epoch == epoch => tenure.until_ms,
+        let (until_ms, server) = match &self.role {
+            Role::Active { tenure, server, .. } if tenure.epoch == epoch => {
+                (tenure.until_ms, Arc::clone(server))
+            }
             Role::Active { .. } | Role::Standby { .. } | Role::Resting { .. } | Role::Leaving => {
                 return;
             }
         };
         match written {
-            Written::Yes => self.role = self.active(epoch, sent_ms),
+            Written::Yes => self.role = self.active(epoch, sent_ms, server),
             Written::No => self.stop(until_ms, now_ms),
             // It issues on while it may, and asks again.
             Written::Unknown => {
                 self.role = Role::Active {
                     tenure: Tenure { epoch, until_ms },
                     renew_at_ms: now_ms.saturating_add(read_ms(self.ttl_ms)),
+                    server,
                 };
             }
         }
@@ -328,7 +358,7 @@ impl Candidate {
         };
     }
 
-    fn active(&self, epoch: u64, sent_ms: u64) -> Role {
+    fn active(&self, epoch: u64, sent_ms: u64, server: Arc<str>) -> Role {
         let lasts_ms = self.ttl_ms.saturating_sub(drift_ms(self.ttl_ms));
         Role::Active {
             tenure: Tenure {
@@ -336,6 +366,7 @@ impl Candidate {
                 until_ms: sent_ms.saturating_add(lasts_ms),
             },
             renew_at_ms: sent_ms.saturating_add(renew_ms(self.ttl_ms)),
+            server,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What one program knows of the lease of those who issue keys of ordered tags, shared by all that issues.
 
+pub(crate) mod confirming;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +11,7 @@ use tracing::info;
 use crate::clock::Clock;
 use crate::order::{Candidate, Holder, LeaseRow, Tenure};
 use crate::store::order_rows::NodeRow;
+use confirming::Confirming;
 
 /// How a program stands for the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub(crate) struct Seat {
     changed: watch::Sender<u64>,
     pub(crate) wake: Notify,
     pub(crate) is_closed: AtomicBool,
+    /// Replies with ids of strict tags that are not let go yet.
+    pub(crate) confirming: Confirming,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +74,7 @@ impl Seat {
             changed: watch::channel(0).0,
             wake: Notify::new(),
             is_closed: AtomicBool::new(false),
+            confirming: Confirming::default(),
         }
     }
 
@@ -95,6 +101,14 @@ impl Seat {
         let standing = state.standing.as_ref()?;
         let tenure = standing.candidate.tenure()?;
         Some((Arc::clone(&standing.owner), tenure.epoch))
+    }
+
+    /// Owner, and the server that granted the epoch, while this program is active in it.
+    pub(crate) fn granted(&self, epoch: u64) -> Option<(Arc<str>, Arc<str>)> {
+        let state = self.state();
+        let standing = state.standing.as_ref()?;
+        let (its, server) = standing.candidate.granted_by()?;
+        (its == epoch).then(|| (Arc::clone(&standing.owner), server))
     }
 
     /// Whether this program stands.
@@ -140,6 +154,7 @@ impl Seat {
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.wake.notify_one();
+        self.confirming.wake.notify_one();
     }
 }
 

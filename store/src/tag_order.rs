@@ -17,18 +17,30 @@ pub enum TagOrder {
     /// Each program issues from ranges of its own.
     #[default]
     Distinct,
-    /// One program at a time issues: a request that was sent after a reply had been read gets a larger id.
+    /// One program at a time issues: a request that was sent after a reply had been read gets a larger id, as long as clocks do not go apart.
     Monotonic,
+    /// The same whatever clocks do: each reply waits for a commit of the store.
+    Strict,
 }
 
 impl TagOrder {
-    const ALL: [Self; 2] = [Self::Distinct, Self::Monotonic];
+    /// All that there are.
+    pub const ALL: [Self; 3] = [Self::Distinct, Self::Monotonic, Self::Strict];
 
     /// What it is called, also in the store.
     pub fn name(self) -> &'static str {
         match self {
             Self::Distinct => "distinct",
             Self::Monotonic => "monotonic",
+            Self::Strict => "strict",
+        }
+    }
+
+    /// Whether one program at a time issues.
+    pub fn is_ordered(self) -> bool {
+        match self {
+            Self::Distinct => false,
+            Self::Monotonic | Self::Strict => true,
         }
     }
 

@@ -244,6 +244,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::TagOrdered
         | Cause::NobodyActive
         | Cause::SlotsCross
+        | Cause::StoreMayLose
         | Cause::PathUnknown
         | Cause::MethodRefused
         | Cause::RequestTimeout

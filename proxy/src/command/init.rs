@@ -54,16 +54,42 @@ pub(crate) struct Init {
     /// Make this tag, which keys of a listener name, with the order monotonic, if it is not there yet. The order of a tag never changes.
     #[arg(long, value_name = "TAG", value_parser = tag_of)]
     monotonic: Vec<Tag>,
+    /// The same with the order strict, for which the store must lose nothing that it has acknowledged.
+    #[arg(long, value_name = "TAG", value_parser = tag_of)]
+    strict: Vec<Tag>,
+}
+
+/// Tags that are to be ordered.
+struct OrderedTags<'a> {
+    monotonic: &'a [Tag],
+    strict: &'a [Tag],
+}
+
+impl OrderedTags<'_> {
+    fn all(&self) -> impl Iterator<Item = &Tag> {
+        self.monotonic.iter().chain(self.strict)
+    }
+
+    fn of(&self, tag: &Tag) -> TagOrder {
+        match (self.monotonic.contains(tag), self.strict.contains(tag)) {
+            (_, true) => TagOrder::Strict,
+            (true, false) => TagOrder::Monotonic,
+            (false, false) => TagOrder::Distinct,
+        }
+    }
 }
 
 fn tag_of(text: &str) -> Result<Tag> {
     Ok(Tag::parse(text)?)
 }
 
-/// That each of these tags is named, and by nobody who cannot keep an order.
-fn check_monotonic(config: &Config, monotonic: &[Tag]) -> Result<()> {
+/// That each of these tags is named, and by nobody who cannot keep an order, and is to have one order.
+fn check_ordered(config: &Config, ordered: &OrderedTags<'_>) -> Result<()> {
     let (named, unordered) = (config.tags(), config.unordered_tags());
-    for tag in monotonic {
+    for tag in ordered.all() {
+        if ordered.monotonic.contains(tag) && ordered.strict.contains(tag) {
+            bail!("tag \"{tag}\" is to be monotonic and strict: it can be one of both");
+        }
         if !named.contains(tag) {
             bail!("tag \"{tag}\" is named by no key of a [[listener]]");
         }
@@ -85,7 +111,7 @@ impl Init {
             bail!("--password-file is that of --admin NAME");
         }
         let (config, keys) = self.file.open()?;
-        check_monotonic(&config, &self.monotonic)?;
+        check_ordered(&config, &self.ordered())?;
         // Before anything is made: whoever types a password need not do so in vain.
         let admin = self.admin.as_ref();
         let admin = admin.map(|name| user::administrator(name, &self.password));
@@ -99,6 +125,13 @@ impl Init {
             keys.hand_back().await;
             Ok(())
         })
+    }
+
+    fn ordered(&self) -> OrderedTags<'_> {
+        OrderedTags {
+            monotonic: &self.monotonic,
+            strict: &self.strict,
+        }
     }
 
     async fn make(&self, config: &Config, keys: &Keys) -> Result<()> {
@@ -122,12 +155,12 @@ impl Init {
             WorkerIdsRecorded::AsBefore => {}
             WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
-        make_tags(config, keys, &self.monotonic).await
+        make_tags(config, keys, &self.ordered()).await
     }
 }
 
 /// The tags that the configuration names.
-async fn make_tags(config: &Config, keys: &Keys, monotonic: &[Tag]) -> Result<()> {
+async fn make_tags(config: &Config, keys: &Keys, ordered: &OrderedTags<'_>) -> Result<()> {
     let tags = config.tags();
     let missing = keys.missing(&tags).await.map_err(failed)?;
     let (highest, unknown) = schema::read_highest_ids(config).await;
@@ -137,10 +170,7 @@ async fn make_tags(config: &Config, keys: &Keys, monotonic: &[Tag]) -> Result<()
         let is_made = missing.contains(tag) && {
             let highest = there.map_or(0, |highest| highest.id);
             let options = TagOptions {
-                order: match monotonic.contains(tag) {
-                    true => TagOrder::Monotonic,
-                    false => TagOrder::Distinct,
-                },
+                order: ordered.of(tag),
                 ..options(largest_of(&config.rules, tag), highest)?
             };
             match keys.create_tag(tag, &options).await {
@@ -165,11 +195,24 @@ async fn make_tags(config: &Config, keys: &Keys, monotonic: &[Tag]) -> Result<()
             println!("note: whether tables have higher ids is not known of {what}");
         }
     }
-    let ordered = keys.ordered(monotonic).await.map_err(failed)?;
-    match monotonic.iter().find(|tag| !ordered.contains(tag)) {
-        None => Ok(()),
-        Some(tag) => bail!("tag \"{tag}\" is there, and distinct: its order cannot change"),
+    check_orders(keys, ordered).await
+}
+
+/// Tags that were there may have another order.
+async fn check_orders(keys: &Keys, ordered: &OrderedTags<'_>) -> Result<()> {
+    if ordered.all().next().is_none() {
+        return Ok(());
     }
+    let there = keys.tags().await.map_err(failed)?;
+    for tag in ordered.all() {
+        let row = there.iter().find(|row| row.tag == tag.as_str());
+        let order = row.and_then(|row| row.order);
+        if order != Some(ordered.of(tag)) {
+            let order = order.map_or("of an order that nobody knows", TagOrder::name);
+            bail!("tag \"{tag}\" is there, and {order}: its order cannot change");
+        }
+    }
+    Ok(())
 }
 
 async fn make_administrator(keys: &Keys, name: UserName, add: UserChange) -> Result<()> {

@@ -13,6 +13,8 @@ use crate::status::clients::{Follows, ListenerFigures};
 
 /// Milliseconds of a second.
 const MS_PER_S: f64 = 1e3;
+/// Microseconds of a second.
+const US_PER_S: f64 = 1e6;
 
 impl Counters {
     /// All of it, what the sources of keys and the servers that are fed count, how the program stands for the lease of ordered tags if it does,
@@ -151,17 +153,33 @@ fn of_store(is_up: Option<bool>) -> MetricFamily {
 }
 
 /// The lease of those who give keys of ordered tags, where the program stands for it.
-fn of_order(order: Option<OrderStats>) -> [MetricFamily; 2] {
+fn of_order(order: Option<OrderStats>) -> [MetricFamily; 5] {
+    let each = |figure: fn(OrderStats) -> f64| order.map(|of| (Vec::new(), figure(of)));
     [
         gauge(
             "order_active",
             "1 while this program is the one that gives keys of ordered tags; else 0.",
-            order.map(|of| (Vec::new(), f64::from(u8::from(of.is_active)))),
+            each(|of| f64::from(u8::from(of.is_active))),
         ),
         gauge(
             "order_epoch",
             "How often programs of the store have taken over to give keys of ordered tags, as far as this one has seen.",
-            order.map(|of| (Vec::new(), number(of.epoch))),
+            each(|of| number(of.epoch)),
+        ),
+        counter(
+            "order_confirmations_total",
+            "Writes in the store that confirmed replies with keys of strict tags.",
+            each(|of| number(of.confirmations)),
+        ),
+        counter(
+            "order_confirm_seconds_total",
+            "How long those writes took, all together.",
+            each(|of| number(of.confirm_us) / US_PER_S),
+        ),
+        counter(
+            "order_confirmed_total",
+            "What those writes let go: requests, or all that was read of a connection together.",
+            each(|of| number(of.confirmed)),
         ),
     ]
 }

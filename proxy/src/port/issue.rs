@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_store::{Failure, Ordered, Source};
+use keywright_store::{Confirmation, Failure, Ordered, Source, Unconfirmed};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -41,6 +41,24 @@ pub(super) enum Issued {
     Elsewhere(String),
     /// They are by the one that has taken this one's place, and its address.
     BySuccessor,
+}
+
+/// What is there for a request.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// What it gets.
+    pub(super) issued: Issued,
+    /// What the reply waits for, where its tag is strict.
+    pub(super) unconfirmed: Option<Unconfirmed>,
+}
+
+impl From<Issued> for Found {
+    fn from(issued: Issued) -> Self {
+        Self {
+            issued,
+            unconfirmed: None,
+        }
+    }
 }
 
 /// How many keys a client asks for: one at least, as a number.
@@ -107,7 +125,7 @@ impl KeyRequest {
     }
 
     /// What it gets, if that is there, where keys of ordered tags are given, too. The request was read before.
-    pub(super) fn try_issue(&self) -> Option<Issued> {
+    pub(super) fn try_issue(&self) -> Option<Found> {
         let Gives::Keys(source) = &self.named.gives else {
             return None;
         };
@@ -115,15 +133,30 @@ impl KeyRequest {
             return self.last(source.try_last_ordered());
         }
         match self.try_take() {
-            Some(keys) => Some(Issued::Keys(keys)),
+            Some(keys) => Some(Issued::Keys(keys).into()),
             None => found(source.try_ordered(self.count), Issued::Keys),
         }
     }
 
-    fn last(&self, of_ordered: Ordered<u64>) -> Option<Issued> {
+    fn last(&self, of_ordered: Ordered<u64>) -> Option<Found> {
         match of_ordered {
-            Ordered::Distinct => Some(Issued::Last(self.named.figures.last().unwrap_or(0))),
+            Ordered::Distinct => {
+                let last = self.named.figures.last();
+                Some(Issued::Last(last.unwrap_or(0)).into())
+            }
             of_ordered => found(of_ordered, Issued::Last),
+        }
+    }
+
+    /// Waits until what was found of a strict tag may be told, or is given up. `since`: when the request was read.
+    pub(super) async fn confirm(
+        &self,
+        unconfirmed: Unconfirmed,
+        since: Instant,
+    ) -> Result<Confirmation, Failure> {
+        match &self.named.gives {
+            Gives::Keys(source) => source.confirm(unconfirmed, since).await,
+            Gives::Unknown | Gives::Held | Gives::Left => Ok(Confirmation::GivenUp),
         }
     }
 
@@ -138,7 +171,7 @@ impl KeyRequest {
             let source = request.source(snapshot, port).await?;
             if request.wants == Wants::Last {
                 let last = request.last(source.last_ordered().await?);
-                return last.ok_or_else(nobody);
+                return confirmed(last);
             }
             match source.take_ordered(request.count).await? {
                 Ordered::Distinct => {
@@ -147,7 +180,7 @@ impl KeyRequest {
                         .await;
                     keys.map(Issued::Keys)
                 }
-                of_ordered => found(of_ordered, Issued::Keys).ok_or_else(nobody),
+                of_ordered => confirmed(found(of_ordered, Issued::Keys)),
             }
         }
     }
@@ -197,12 +230,31 @@ impl KeyRequest {
 }
 
 /// What was found of an ordered tag; nothing yet, or that it is not ordered.
-fn found<T>(of_ordered: Ordered<T>, have: impl FnOnce(T) -> Issued) -> Option<Issued> {
+fn found<T>(of_ordered: Ordered<T>, have: impl FnOnce(T) -> Issued) -> Option<Found> {
     match of_ordered {
-        Ordered::Have(what) => Some(have(what)),
-        Ordered::Elsewhere(address) => Some(Issued::Elsewhere(address)),
-        Ordered::BySuccessor => Some(Issued::BySuccessor),
+        Ordered::Have(what) => Some(have(what).into()),
+        Ordered::Unconfirmed(what, unconfirmed) => Some(Found {
+            issued: have(what),
+            unconfirmed: Some(unconfirmed),
+        }),
+        Ordered::Elsewhere(address) => Some(Issued::Elsewhere(address).into()),
+        Ordered::BySuccessor => Some(Issued::BySuccessor.into()),
         Ordered::Wait | Ordered::Distinct => None,
+    }
+}
+
+/// What has been waited for. Nobody is told of what is not confirmed.
+fn confirmed(found: Option<Found>) -> Result<Issued, Failure> {
+    match found {
+        Some(Found {
+            issued,
+            unconfirmed: None,
+        }) => Ok(issued),
+        Some(Found {
+            unconfirmed: Some(_),
+            ..
+        })
+        | None => Err(nobody()),
     }
 }
 

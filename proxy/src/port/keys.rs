@@ -76,16 +76,6 @@ impl Gives {
             Self::Unknown | Self::Held | Self::Left => None,
         }
     }
-
-    /// What the lists of names say of it.
-    pub(super) fn state(&self) -> &'static str {
-        match self {
-            Self::Keys(_) => "gives keys",
-            Self::Unknown => "waits for the store",
-            Self::Held => "waits for a switch",
-            Self::Left => "was left by its tables",
-        }
-    }
 }
 
 impl PortKeys {
@@ -138,6 +128,19 @@ impl PortKeys {
         ports.collect()
     }
 
+    /// What the lists of names say of one.
+    pub(super) fn state(&self, named: &NamedKeys) -> &'static str {
+        match &named.gives {
+            Gives::Keys(_) if self.cluster.is_none() && named.order_refusal().is_some() => {
+                "is ordered, and not given here"
+            }
+            Gives::Keys(_) => "gives keys",
+            Gives::Unknown => "waits for the store",
+            Gives::Held => "waits for a switch",
+            Gives::Left => "was left by its tables",
+        }
+    }
+
     /// What clients ask for the names.
     pub(super) fn listed_by(&self) -> &'static str {
         match self.port.protocol {
@@ -160,6 +163,15 @@ impl PortKeys {
 }
 
 impl NamedKeys {
+    /// Where its keys come from; with the order of its tag, once it is known to have one.
+    pub(crate) fn source(&self) -> String {
+        let order = self.gives.tag_facts().and_then(|facts| facts.order);
+        match order.filter(|order| order.is_ordered()) {
+            Some(order) => format!("{} {}", self.spec, order.name()),
+            None => self.spec.to_string(),
+        }
+    }
+
     /// Whether its keys are of an ordered tag, or may be.
     pub(crate) fn is_ordered(&self) -> bool {
         match &self.gives {

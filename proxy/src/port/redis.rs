@@ -1,6 +1,6 @@
 //! Keys over the Redis protocol.
 //!
-//! [`session`]: one connection as a state machine without sockets. [`commands`]: what becomes of a request: [`answer`] answers, [`told`] tells keys,
+//! [`session`]: one connection as a state machine without sockets. [`commands`]: what becomes of a request: [`answer`] answers, [`told`] tells keys, [`held`] those that wait for the store,
 //! [`login`] lets in, [`manage`] changes users, [`tags`] tags, [`cluster`] says who gives keys of ordered ones. [`connection`]: its sockets.
 
 mod answer;
@@ -9,10 +9,12 @@ mod cluster;
 mod commands;
 pub(crate) mod connection;
 mod context;
+mod held;
 mod login;
 mod manage;
 mod outcome;
 mod refused;
+mod role;
 mod session;
 mod tags;
 mod told;

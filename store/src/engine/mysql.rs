@@ -1,6 +1,7 @@
 //! MySQL and MariaDB.
 
 pub(crate) mod identity;
+pub(super) mod replication;
 mod statements;
 
 use mysql_async::prelude::Queryable;

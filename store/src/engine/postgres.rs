@@ -117,6 +117,11 @@ impl PostgresLink {
         changed
     }
 
+    /// Why a commit that was acknowledged may be missing where another server takes this one's place.
+    pub(super) async fn may_lose(&self) -> Result<Option<String>, StoreError> {
+        identity::may_lose(&self.client).await
+    }
+
     pub(crate) async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         statements::rows(&self.client, sql, values).await
     }

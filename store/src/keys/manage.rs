@@ -13,6 +13,7 @@ use crate::lease::space::Space;
 use crate::settings::StoreSettings;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
+use crate::store::order_rows::{LookForLoss, may_lose};
 use crate::store::ranges::{LookAtTags, Looked};
 use crate::store::restored::{Restore, RestoredStore};
 use crate::store::schema::{Init, InspectSchema};
@@ -163,10 +164,24 @@ impl Keys {
         match self.missing(tags).await {
             Ok(missing) => {
                 let missing = missing.iter().map(|tag| unknown(&self.0.store, tag));
-                missing.map(error).collect()
+                let strict = self.check_strict(tags).await.unwrap_or_else(Some);
+                missing.chain(strict).map(error).collect()
             }
             Err(failure) => vec![error(failure)],
         }
+    }
+
+    /// Why the store gives no keys of those tags that are strict.
+    async fn check_strict(&self, tags: &[Tag]) -> Result<Option<Failure>, Failure> {
+        let there = self.tags().await?;
+        let mut strict = there
+            .iter()
+            .filter(|row| row.order == Some(TagOrder::Strict));
+        if !strict.any(|row| tags.iter().any(|tag| self.names(row, tag))) {
+            return Ok(None);
+        }
+        let why = self.run(LookForLoss).await?;
+        Ok(why.map(|why| may_lose(&why)))
     }
 
     /// Whether the store lets in who comes by other settings: user, password, TLS. One that is away may.

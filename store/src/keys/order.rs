@@ -1,8 +1,10 @@
 //! Who issues keys of ordered tags, as one program knows it: it stands for the lease, gives it up, and says who has it.
 
+mod confirmer;
 mod keeper;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use keywright_core::Cause;
@@ -16,6 +18,7 @@ use crate::order::Candidate;
 use crate::seat::{OrderSettings, Standing, Where};
 use crate::store::order_rows::Release;
 use crate::store::tag_request::OrderRight;
+use confirmer::Confirmer;
 use keeper::Keeper;
 
 /// How long a program that ends waits until another is active, milliseconds: then its clients can be told which.
@@ -41,6 +44,12 @@ pub struct OrderStats {
     pub is_active: bool,
     /// The largest epoch that it has seen: how often the lease was taken.
     pub epoch: u64,
+    /// Confirmations for strict tags that stood.
+    pub confirmations: u64,
+    /// How long they took in the store, all together, microseconds.
+    pub confirm_us: u64,
+    /// Requests, or what was read of a connection at once, that waited for them and were let go.
+    pub confirmed: u64,
 }
 
 impl Keys {
@@ -63,8 +72,16 @@ impl Keys {
                 leaves: false,
             });
         }
+        let ms_max = self.0.settings.limits.store_ms_max.min(settings.ttl_ms);
+        let confirmer = Confirmer {
+            seat: Arc::clone(&seat),
+            store: Arc::clone(&self.0.store),
+            ttl_ms: settings.ttl_ms,
+            ms_max,
+            has_trouble: false,
+        };
         let keeper = Keeper {
-            ms_max: self.0.settings.limits.store_ms_max.min(settings.ttl_ms),
+            ms_max,
             seat,
             store: Arc::clone(&self.0.store),
             settings,
@@ -72,8 +89,8 @@ impl Keys {
             has_trouble: false,
             namesake: None,
         };
-        let task = self.spawn(keeper.run());
-        self.sources().tasks.push(task);
+        let tasks = [self.spawn(keeper.run()), self.spawn(confirmer.run())];
+        self.sources().tasks.extend(tasks);
     }
 
     /// The programs that stand, this one among them, in order of their ids; nothing where it does not.
@@ -117,11 +134,15 @@ impl Keys {
     /// How this program stands for the lease; nothing where it does not.
     pub fn order_stats(&self) -> Option<OrderStats> {
         let now_ms = self.0.seat.now_ms();
+        let figures = &self.0.seat.confirming.figures;
         let state = self.0.seat.state();
         let standing = state.standing.as_ref()?;
         Some(OrderStats {
             is_active: standing.is_active(now_ms),
             epoch: standing.candidate.epoch(),
+            confirmations: figures.confirmations.load(Ordering::Relaxed),
+            confirm_us: figures.confirm_us.load(Ordering::Relaxed),
+            confirmed: figures.confirmed.load(Ordering::Relaxed),
         })
     }
 

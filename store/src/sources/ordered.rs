@@ -11,6 +11,8 @@ use crate::tag_order::TagOrder;
 pub enum Ordered<T> {
     /// What it asked for.
     Have(T),
+    /// The same of a strict tag: nobody is told of it before [`crate::Source::confirm`] has said that it stands.
+    Unconfirmed(T, Unconfirmed),
     /// The program at this address is the one to ask.
     Elsewhere(String),
     /// So is the one that has taken this one's place, and its address.
@@ -19,6 +21,27 @@ pub enum Ordered<T> {
     Wait,
     /// The tag is not ordered.
     Distinct,
+}
+
+impl<T> Ordered<T> {
+    /// The same with something else in place of what was asked for.
+    pub(super) fn map<U>(self, change: impl FnOnce(T) -> U) -> Ordered<U> {
+        match self {
+            Self::Have(what) => Ordered::Have(change(what)),
+            Self::Unconfirmed(what, unconfirmed) => Ordered::Unconfirmed(change(what), unconfirmed),
+            Self::Elsewhere(address) => Ordered::Elsewhere(address),
+            Self::BySuccessor => Ordered::BySuccessor,
+            Self::Wait => Ordered::Wait,
+            Self::Distinct => Ordered::Distinct,
+        }
+    }
+}
+
+/// What a reply with ids of a strict tag waits for: that the epoch in which they were taken still was when the request had been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Unconfirmed {
+    pub(crate) epoch: u64,
 }
 
 /// What a supply has where its tag is ordered.
@@ -43,6 +66,11 @@ impl OrderedSide {
         self.order.get().copied()
     }
 
+    /// Whether it is known that the tag is ordered.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.order().is_some_and(TagOrder::is_ordered)
+    }
+
     pub(super) fn learn(&self, order: TagOrder) {
         let _ = self.order.set(order);
     }
@@ -53,9 +81,9 @@ impl OrderedSide {
 
     /// Owner and epoch of this program, where it is active and the tag is ordered.
     pub(super) fn right(&self) -> Option<(Arc<str>, u64)> {
-        match self.order() {
-            Some(TagOrder::Monotonic) => self.seat.right(),
-            Some(TagOrder::Distinct) | None => None,
+        match self.is_ordered() {
+            true => self.seat.right(),
+            false => None,
         }
     }
 

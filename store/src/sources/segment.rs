@@ -113,10 +113,7 @@ impl SegmentSupply {
 
     /// Why its keys are given in another way only.
     pub(crate) fn order_refusal(&self) -> Option<Failure> {
-        match self.ordered.order() {
-            Some(TagOrder::Monotonic) => Some(ordered(&self.tag)),
-            Some(TagOrder::Distinct) | None => None,
-        }
+        self.ordered.is_ordered().then(|| ordered(&self.tag))
     }
 
     /// Keys left in memory.
@@ -136,16 +133,14 @@ impl SegmentSupply {
 
     /// Whether its tag is ordered, and another program issues its keys, or nobody.
     pub(crate) fn is_standby(&self) -> bool {
-        self.ordered.order() == Some(TagOrder::Monotonic) && self.ordered.right().is_none()
+        self.ordered.is_ordered() && self.ordered.right().is_none()
     }
 
     /// Whether there is nothing to be refilled for a request of so many keys.
     fn is_full(&self, need: u64) -> bool {
-        match self.ordered.order() {
-            Some(TagOrder::Monotonic) => self.ordered.is_full(need),
-            Some(TagOrder::Distinct) | None => {
-                need <= self.buffer.longest() && !self.buffer.is_low()
-            }
+        match self.ordered.is_ordered() {
+            true => self.ordered.is_full(need),
+            false => need <= self.buffer.longest() && !self.buffer.is_low(),
         }
     }
 
@@ -262,8 +257,8 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
     for need in [need, 0] {
         let exhausted = match reserve(supply, store, state, need).await {
             Ok(Ok(granted)) => return accept(supply, state, &granted),
-            Ok(Err(Denied::Ordered(failure))) => {
-                supply.ordered.learn(TagOrder::Monotonic);
+            Ok(Err(Denied::Ordered(order, failure))) => {
+                supply.ordered.learn(order);
                 match supply.ordered.stands() {
                     true => supply.demand.succeeded(),
                     false => supply.demand.failed(failure, 0, Outlook::Stays),

@@ -1,12 +1,15 @@
 //! Where the keys of a rule come from, ready to use.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::failure::Failure;
-use crate::sources::ordered::Ordered;
+use crate::seat::confirming::Confirmation;
+use crate::sources::ordered::{Ordered, Unconfirmed};
 use crate::sources::segment::SegmentSupply;
 use crate::sources::stats::{Remaining, SourceStats};
 use crate::sources::time::supply::TimeSupply;
@@ -162,6 +165,25 @@ impl Source {
         match &self.0.supply {
             Supply::Segment(supply) => Some(supply.facts()),
             Supply::Time(_) | Supply::Uuid(_, _, _) => None,
+        }
+    }
+
+    /// Waits until what was taken of a strict tag may be told, or was given up; until `wait_ms_max` is over since the request came. All that was
+    /// read together can wait together: the request for each must have been read, and each taken, before this is called.
+    ///
+    /// # Errors
+    /// [`Failure`] says why nobody knows. It is given up, too.
+    pub async fn confirm(
+        &self,
+        unconfirmed: Unconfirmed,
+        since: Instant,
+    ) -> Result<Confirmation, Failure> {
+        match &self.0.supply {
+            Supply::Segment(supply) => {
+                let deadline = since + Duration::from_millis(supply.demand.wait_ms_max());
+                supply.confirm(unconfirmed, deadline).await
+            }
+            Supply::Time(_) | Supply::Uuid(_, _, _) => Ok(Confirmation::GivenUp),
         }
     }
 

@@ -1,7 +1,10 @@
 //! The lease of those who issue ids of ordered tags, and who they are.
 
+use keywright_core::Cause;
+
 use super::tag_request::OrderRight;
 use super::{Link, Row, StoreError, Transaction, column, values};
+use crate::failure::Failure;
 use crate::order::{Holder, LeaseRow, Renewal};
 
 /// Programs that were not seen for so long are forgotten, hours.
@@ -9,6 +12,9 @@ const FORGET_H: u64 = 1;
 
 const SELECT: &str =
     "SELECT owner, address, epoch, renewal, ttl_ms FROM keywright_order_lease WHERE id = 1";
+
+/// It changes the row each time: what changes nothing a server need not write.
+const RENEW: &str = "UPDATE keywright_order_lease SET renewal = renewal + 1 WHERE id = 1 AND owner = ? AND epoch = ?";
 
 /// Reads the lease. Where there is none, one is made that nobody has: whoever wants it waits as if somebody had, since a store without may have
 /// been restored from a backup.
@@ -102,10 +108,68 @@ pub(crate) struct Renew<'a> {
 
 impl Transaction<bool> for Renew<'_> {
     async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
-        let update = "UPDATE keywright_order_lease SET renewal = renewal + 1 WHERE id = 1 AND owner = ? AND epoch = ?";
         let values = values![self.right.owner, self.right.epoch];
-        Ok(link.change(update, values).await? == 1)
+        Ok(link.change(RENEW, values).await? == 1)
     }
+}
+
+/// What became of a confirmation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Confirmed {
+    /// It stands.
+    Stands,
+    /// Another program has the lease, or another server says so: it does not, for certain.
+    Lost,
+    /// Whether it stands does not matter: the store may lose what it has acknowledged.
+    MayLose(String),
+}
+
+/// Confirms that the lease still is this program's, on the server that granted it: durable before it is answered, and renewed by that.
+#[derive(Debug)]
+pub(crate) struct Confirm<'a> {
+    pub(crate) right: OrderRight<'a>,
+    pub(crate) server: &'a str,
+}
+
+impl Transaction<Confirmed> for Confirm<'_> {
+    async fn run(&self, link: &mut Link) -> Result<Confirmed, StoreError> {
+        if let Some(why) = link.may_lose().await? {
+            return Ok(Confirmed::MayLose(why));
+        }
+        let values = values![self.right.owner, self.right.epoch];
+        match link.change_on(self.server, RENEW, values).await? {
+            Some(1) => {}
+            Some(_) | None => return Ok(Confirmed::Lost),
+        }
+        // A server that waits for no replica any more says so only behind a commit.
+        Ok(match link.may_lose().await? {
+            Some(why) => Confirmed::MayLose(why),
+            None => Confirmed::Stands,
+        })
+    }
+}
+
+/// Whether the store may lose what it has acknowledged, and why.
+#[derive(Debug)]
+pub(crate) struct LookForLoss;
+
+impl Transaction<Option<String>> for LookForLoss {
+    async fn run(&self, link: &mut Link) -> Result<Option<String>, StoreError> {
+        link.may_lose().await
+    }
+}
+
+/// Why the store has no strict tags.
+pub(crate) fn may_lose(why: &str) -> Failure {
+    let failure = Failure::new(
+        Cause::StoreMayLose,
+        format!(
+            "the store may lose what it has acknowledged, so no ids of strict tags are issued: {why}"
+        ),
+    );
+    failure.hint(
+        "have commits wait for a synchronous standby (PostgreSQL), a semi-synchronous replica or a group (MySQL, MariaDB), or use etcd or a file",
+    )
 }
 
 /// Gives the lease back, if it still is this program's.

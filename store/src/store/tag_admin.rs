@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, Step, Tag};
 use uuid::Uuid;
 
+use super::order_rows::may_lose;
 use super::returned::discard_all;
 use super::switch_rows::{lock, rules};
 use super::tag_read::{is_dropped, order_of};
@@ -78,6 +79,11 @@ pub(crate) struct CreateTag {
 
 impl Transaction<Result<(), Failure>> for CreateTag {
     async fn run(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
+        if self.options.order == TagOrder::Strict
+            && let Some(why) = link.may_lose().await?
+        {
+            return Ok(Err(may_lose(&why)));
+        }
         link.begin().await?;
         if self.alone
             && let Some(failure) = rule_for(&self.tag, link).await?

@@ -8,6 +8,7 @@ use super::Store;
 use crate::failure::Failure;
 use crate::reserve::{StepTrack, TagRow};
 use crate::residue::Residue;
+use crate::tag_order::TagOrder;
 
 /// A reservation to be made.
 #[derive(Debug, Clone)]
@@ -74,8 +75,8 @@ pub(crate) enum Denied {
     Superseded(Failure),
     /// The caller has ranges of another key space.
     AnotherKeySpace(Failure),
-    /// The tag is ordered, and the caller does not keep the order.
-    Ordered(Failure),
+    /// The tag is ordered, in this order, and the caller does not keep it.
+    Ordered(TagOrder, Failure),
     /// The store may have lost what it acknowledged last: nothing of the tag is given until somebody has said how far it was used.
     Suspended(Failure),
     /// Another program has taken over.
@@ -93,7 +94,7 @@ impl Denied {
             Self::Exhausted(exhausted) => Err(exhausted),
             Self::Superseded(failure)
             | Self::AnotherKeySpace(failure)
-            | Self::Ordered(failure)
+            | Self::Ordered(_, failure)
             | Self::TooLarge(failure)
             | Self::Suspended(failure)
             | Self::NotActive(failure)

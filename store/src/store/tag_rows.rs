@@ -157,17 +157,21 @@ async fn in_order(
                 message,
             ))))
         }
-        (TagOrder::Monotonic, None) => Ok(Err(Denied::Ordered(ordered(tag)))),
-        (TagOrder::Monotonic, Some(right)) => match is_active(right, link).await? {
-            true => Ok(Ok(())),
-            false => {
-                let message = format!(
-                    "another program issues ids of ordered tags now, so none of \"{tag}\" are reserved here"
-                );
-                let failure = Failure::new(Cause::NobodyActive, message);
-                Ok(Err(Denied::NotActive(failure)))
+        (TagOrder::Monotonic | TagOrder::Strict, None) => {
+            Ok(Err(Denied::Ordered(order, ordered(tag))))
+        }
+        (TagOrder::Monotonic | TagOrder::Strict, Some(right)) => {
+            match is_active(right, link).await? {
+                true => Ok(Ok(())),
+                false => {
+                    let message = format!(
+                        "another program issues ids of ordered tags now, so none of \"{tag}\" are reserved here"
+                    );
+                    let failure = Failure::new(Cause::NobodyActive, message);
+                    Ok(Err(Denied::NotActive(failure)))
+                }
             }
-        },
+        }
     }
 }
 

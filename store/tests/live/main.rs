@@ -27,6 +27,7 @@ mod returned;
 mod rewound;
 mod segments;
 mod sessions;
+mod strict;
 mod switched_snowflake;
 mod switches;
 mod texts;

@@ -50,9 +50,12 @@ async fn next(sources: &[Source], addresses: &[&str]) -> Result<(usize, u64)> {
                     .position(|its| *its == address)
                     .unwrap_or(at);
             }
-            Ok(Ordered::BySuccessor | Ordered::Wait | Ordered::Distinct) => {
-                at = (at + 1) % sources.len()
-            }
+            Ok(
+                Ordered::Unconfirmed(_, _)
+                | Ordered::BySuccessor
+                | Ordered::Wait
+                | Ordered::Distinct,
+            ) => at = (at + 1) % sources.len(),
             Err(failure) => {
                 assert!(failure.cause().retryable(), "{failure}");
                 at = (at + 1) % sources.len();

@@ -1,5 +1,7 @@
 //! A program: its candidate, its ranges, and the loop that serves clients, one step at a time, so that it can be stopped between any two.
 
+mod confirming;
+
 use std::collections::VecDeque;
 
 use fastrand::Rng;
@@ -7,6 +9,7 @@ use keywright_store::order::ranges::OrderedRanges;
 use keywright_store::order::{Action, Candidate, Tenure, Written};
 
 use crate::store::{Answer, Ask};
+use confirming::Confirming;
 
 /// A rule with a known fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,14 @@ pub enum Flaw {
     RangesOfWhenTheyCome,
     /// A program that gives up stops when the store has answered.
     ReleaseBeforeStopping,
+    /// A reply is let go by a confirmation that was under way when its request was read.
+    JoinUnderWay,
+    /// A confirmation is written whoever has the lease, and in whichever epoch.
+    ConfirmWithoutEpoch,
+    /// Replies go when nobody knows whether the confirmation stands.
+    LetGoOnUnknown,
+    /// Any server of the store may confirm.
+    ConfirmOnAnyServer,
 }
 
 /// A request of a client.
@@ -53,7 +64,8 @@ enum Serving {
     Idle,
     Began(Seen),
     Read(Seen, Request),
-    Taken(Seen, Reply),
+    /// Of which epoch, too.
+    Taken(Seen, Reply, u64),
 }
 
 /// What it has seen when it began.
@@ -96,6 +108,9 @@ pub struct Node {
     /// Of its clock, per thousand, and where it began.
     rate: u64,
     offset_ms: u64,
+    /// Whether the tag is strict: then clocks are wild.
+    is_strict: bool,
+    confirming: Confirming,
     flaws: &'static [Flaw],
     pub late: u64,
     /// How often it was told that another has the lease while its own time was not over, and when last.
@@ -107,7 +122,17 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new(owner: String, ttl_ms: u64, rng: &mut Rng, flaws: &'static [Flaw]) -> Node {
+    pub fn new(
+        owner: String,
+        ttl_ms: u64,
+        is_strict: bool,
+        rng: &mut Rng,
+        flaws: &'static [Flaw],
+    ) -> Node {
+        let rate = match is_strict && rng.bool() {
+            true => rng.u64(50..=5_000),
+            false => rng.u64(970..=1_030),
+        };
         Node {
             candidate: Candidate::new(ttl_ms),
             owner,
@@ -119,8 +144,10 @@ impl Node {
             lease: None,
             reserving: None,
             asks: 0,
-            rate: rng.u64(970..=1_030),
+            rate,
             offset_ms: rng.u64(0..100_000),
+            is_strict,
+            confirming: Confirming::default(),
             flaws,
             late: 0,
             robbed: 0,
@@ -138,6 +165,14 @@ impl Node {
         self.offset_ms + now * self.rate / 1_000
     }
 
+    /// Its clock is set, or runs otherwise from now on.
+    pub fn step_clock(&mut self, rng: &mut Rng) {
+        match rng.bool() {
+            true => self.offset_ms = rng.u64(0..100_000),
+            false => self.rate = rng.u64(50..=5_000),
+        }
+    }
+
     fn ask(&mut self, ask: Ask, now: u64) -> Pending {
         self.asks += 1;
         Pending {
@@ -150,12 +185,12 @@ impl Node {
     /// What it asks of the store now, each with its number.
     pub fn asks(&mut self, now: u64) -> Vec<(u64, Ask)> {
         let clock = self.clock_ms(now);
-        let late = |its: &Pending, most_ms: u64| clock >= its.sent_ms + most_ms;
+        let late = |its: &Pending, most_ms: u64| clock >= its.sent_ms.saturating_add(most_ms);
         if let Some(late) = self.lease.take_if(|its| late(its, LEASE_MS_MAX)) {
             self.wrote(&late, Written::Unknown, clock);
         }
         let _ = self.reserving.take_if(|its| late(its, RESERVE_MS_MAX));
-        let mut asks = Vec::new();
+        let mut asks = Vec::from_iter(self.ask_to_confirm(now));
         if self.lease.is_none() {
             let ask = match self.candidate.next(clock) {
                 Action::Read => Some(Ask::Read),
@@ -180,6 +215,7 @@ impl Node {
     fn ask_for_lease(&mut self, ask: Ask, now: u64) -> (u64, Ask) {
         let clock = self.clock_ms(now);
         if let (Ask::TakeOver { .. }, Some(robbed_at)) = (&ask, self.robbed_at)
+            && !self.is_strict
             && clock < robbed_at + 2 * self.ttl_ms
         {
             self.too_soon = Some(format!("robbed at {robbed_at}, and takes at {clock}"));
@@ -202,6 +238,11 @@ impl Node {
         let clock = self.clock_ms(now);
         if let Some(reserving) = self.reserving.take_if(|its| its.number == number) {
             self.reserved(&reserving.ask, answer, clock);
+            return None;
+        }
+        let confirming = &mut self.confirming.pending;
+        if let Some(confirming) = confirming.take_if(|its| its.number == number) {
+            self.confirmed(&confirming, *answer == Answer::Written(true), now);
             return None;
         }
         let lease = self.lease.take_if(|its| its.number == number)?;
@@ -251,7 +292,7 @@ impl Node {
             Ask::Release { .. } if self.has(Flaw::ReleaseBeforeStopping) => {
                 let _ = self.candidate.demote(clock);
             }
-            Ask::Read | Ask::Release { .. } | Ask::Reserve { .. } => {}
+            Ask::Read | Ask::Release { .. } | Ask::Reserve { .. } | Ask::Confirm { .. } => {}
         }
     }
 
@@ -288,6 +329,9 @@ impl Node {
 
     /// One step of the loop that serves.
     pub fn serve(&mut self, now: u64) -> Option<Reply> {
+        if let Some(freed) = self.freed() {
+            return Some(freed);
+        }
         let clock_ms = self.clock_ms(now);
         let seen = Seen {
             clock_ms,
@@ -304,10 +348,11 @@ impl Node {
             },
             Serving::Read(seen, request) => {
                 let id = self.take(seen, clock_ms);
+                let epoch = self.candidate.tenure().map_or(0, |its| its.epoch);
                 let reply = Reply { request, id };
-                self.serving = Serving::Taken(seen, reply);
+                self.serving = Serving::Taken(seen, reply, epoch);
             }
-            Serving::Taken(seen, reply) => {
+            Serving::Taken(seen, reply, epoch) => {
                 self.serving = match self.has(Flaw::CheckOncePerLoop) {
                     true => Serving::Began(Seen {
                         is_first: false,
@@ -315,7 +360,10 @@ impl Node {
                     }),
                     false => Serving::Idle,
                 };
-                return Some(reply);
+                if !self.is_strict || reply.id.is_none() {
+                    return Some(reply);
+                }
+                self.hold(reply, epoch, now);
             }
         }
         None

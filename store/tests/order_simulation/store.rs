@@ -12,6 +12,7 @@ pub enum Ask {
     Renew { epoch: u64 },
     Release { epoch: u64 },
     Reserve { epoch: u64, ids: u64 },
+    Confirm { epoch: u64, server: String },
 }
 
 /// What it answers.
@@ -23,8 +24,12 @@ pub enum Answer {
     Denied,
 }
 
-#[derive(Debug)]
+/// So far a promoted server begins above what it has, and above what it lacks.
+const GAP: u64 = 1_000;
+
+#[derive(Debug, Clone)]
 pub struct Store {
+    identity: String,
     epoch: u64,
     number: u64,
     holder: Holder,
@@ -35,12 +40,23 @@ pub struct Store {
 impl Store {
     pub fn new() -> Store {
         Store {
+            identity: "store".to_owned(),
             epoch: 0,
             number: 0,
             holder: Holder::Nobody,
             hi: 1,
             takeovers: 0,
         }
+    }
+
+    /// Another server takes its place, which has what this one had then.
+    pub fn be_replaced_by(&mut self, then: Store, name: String) {
+        *self = Store {
+            identity: name,
+            hi: self.hi + GAP,
+            takeovers: self.takeovers,
+            ..then
+        };
     }
 
     fn is_of(&self, owner: &str, epoch: u64) -> bool {
@@ -63,7 +79,7 @@ impl Store {
         match ask {
             Ask::Read => Answer::Row(LeaseRow {
                 renewal: Renewal {
-                    server: "store".to_owned(),
+                    server: self.identity.clone(),
                     epoch: self.epoch,
                     number: self.number,
                 },
@@ -71,8 +87,9 @@ impl Store {
             }),
             Ask::TakeOver { seen, epoch } => {
                 let names_renewal = !flaws.contains(&Flaw::TakeOverWithoutRenewal);
-                let stands =
-                    seen.epoch == self.epoch && (seen.number == self.number || !names_renewal);
+                let stands = seen.server == self.identity
+                    && seen.epoch == self.epoch
+                    && (seen.number == self.number || !names_renewal);
                 if stands {
                     self.epoch = *epoch;
                     self.number += 1;
@@ -89,6 +106,13 @@ impl Store {
                 let is_his = self.is_of(owner, *epoch);
                 self.number += u64::from(is_his);
                 Answer::Written(is_his)
+            }
+            Ask::Confirm { epoch, server } => {
+                let is_his =
+                    self.is_of(owner, *epoch) || flaws.contains(&Flaw::ConfirmWithoutEpoch);
+                let is_here = *server == self.identity || flaws.contains(&Flaw::ConfirmOnAnyServer);
+                self.number += u64::from(is_his && is_here);
+                Answer::Written(is_his && is_here)
             }
             Ask::Release { epoch } => {
                 let is_his = self.is_of(owner, *epoch);

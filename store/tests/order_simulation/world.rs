@@ -1,5 +1,7 @@
 //! Programs, store, clients and time, one millisecond after the other.
 
+use std::collections::VecDeque;
+
 use fastrand::Rng;
 
 use crate::node::{Flaw, Node, Reply, Request};
@@ -15,6 +17,8 @@ const CLIENTS: usize = 5;
 const PATIENCE_MS: u64 = 200;
 /// Steps of a program's loop in a millisecond at most.
 const STEPS: u64 = 8;
+/// How much a server may lack that takes the place of another, milliseconds.
+const LACKS_MS_MAX: usize = 300;
 
 /// What came of a run.
 #[derive(Debug, Default)]
@@ -63,13 +67,28 @@ pub struct World {
     flaws: &'static [Flaw],
     /// The lease is changed by hand now and then: then no order is promised.
     has_robbers: bool,
+    /// Whether the tag is strict: then clocks do what they want, and servers of the store take each other's place.
+    is_strict: bool,
+    servers: u64,
+    /// What the store had, millisecond by millisecond.
+    before: VecDeque<Store>,
     outcome: Outcome,
 }
 
 impl World {
     pub fn new(seed: u64, flaws: &'static [Flaw]) -> World {
+        World::of(seed, false, flaws)
+    }
+
+    /// The same of a strict tag.
+    pub fn strict(seed: u64, flaws: &'static [Flaw]) -> World {
+        World::of(seed, true, flaws)
+    }
+
+    fn of(seed: u64, is_strict: bool, flaws: &'static [Flaw]) -> World {
         let mut rng = Rng::with_seed(seed);
-        let nodes = (0..NODES).map(|at| Node::new(format!("life {at}"), TTL_MS, &mut rng, flaws));
+        let nodes = (0..NODES)
+            .map(|at| Node::new(format!("life {at}"), TTL_MS, is_strict, &mut rng, flaws));
         let nodes = nodes.collect();
         let clients = (0..CLIENTS).map(|at| Client {
             number: 0,
@@ -90,6 +109,9 @@ impl World {
             highest: 0,
             flaws,
             has_robbers: false,
+            is_strict,
+            servers: 0,
+            before: VecDeque::new(),
             outcome: Outcome::default(),
         }
     }
@@ -150,8 +172,31 @@ impl World {
                 let owner = format!("later life {}", self.lives);
                 self.outcome.late += self.nodes[at].late;
                 self.outcome.robbed += self.nodes[at].robbed;
-                self.nodes[at] = Node::new(owner, TTL_MS, &mut self.rng, self.flaws);
+                self.nodes[at] =
+                    Node::new(owner, TTL_MS, self.is_strict, &mut self.rng, self.flaws);
             }
+            if self.is_strict && self.once_in(400) {
+                self.nodes[at].step_clock(&mut self.rng);
+            }
+        }
+        if self.is_strict {
+            self.change_servers();
+        }
+    }
+
+    /// A server takes the place of another, and may lack what that one had acknowledged.
+    fn change_servers(&mut self) {
+        self.before.push_back(self.store.clone());
+        if self.before.len() > LACKS_MS_MAX {
+            self.before.pop_front();
+        }
+        if self.once_in(1_500) {
+            self.servers += 1;
+            let then = self.rng.usize(0..self.before.len());
+            let name = format!("server {}", self.servers);
+            self.store.be_replaced_by(self.before[then].clone(), name);
+            // What it lacks is lost, for the one behind it, too.
+            self.before.clear();
         }
     }
 

@@ -41,6 +41,14 @@ impl FakeClock {
         Ok(clock)
     }
 
+    /// The wall clock of a program of ours, which says so in this directory.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub fn of_program(dir: &Path) -> Result<FakeClock> {
+        FakeClock::new(dir, Account::Ourselves)
+    }
+
     /// Sets how far the server's wall clock is from the real one: 3600 is an hour ahead, -3600 an hour behind.
     ///
     /// # Errors
@@ -55,16 +63,28 @@ impl FakeClock {
 
     /// Makes the command, and what it starts, see this clock.
     pub(crate) fn apply(&self, command: &mut Command) -> Result<()> {
+        command.envs(self.environment()?);
+        Ok(())
+    }
+
+    /// What a program finds in its environment that sees this clock.
+    ///
+    /// # Errors
+    /// libfaketime is not installed.
+    pub fn environment(&self) -> Result<Vec<(String, String)>> {
         let Some(library) = LIBRARIES.iter().find(|path| Path::new(path).exists()) else {
             bail!("libfaketime is missing: install the package `libfaketime`");
         };
-        command
-            .env("LD_PRELOAD", library)
-            .env("FAKETIME_TIMESTAMP_FILE", &self.file)
-            .env("FAKETIME_NO_CACHE", "1")
-            .env("DONT_FAKE_MONOTONIC", "1")
-            .env("NO_FAKE_STAT", "1");
-        Ok(())
+        let file = self.file.to_string_lossy();
+        let variables = [
+            ("LD_PRELOAD", *library),
+            ("FAKETIME_TIMESTAMP_FILE", &file),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("DONT_FAKE_MONOTONIC", "1"),
+            ("NO_FAKE_STAT", "1"),
+        ];
+        let owned = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Ok(owned.into())
     }
 
     /// Removes what libfaketime leaves in shared memory when its process is killed.

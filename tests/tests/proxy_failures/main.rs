@@ -125,6 +125,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::KeysLeft
         | Cause::NobodyActive
         | Cause::SlotsCross
+        | Cause::StoreMayLose
         | Cause::PathUnknown
         | Cause::MethodRefused
         | Cause::RequestTimeout

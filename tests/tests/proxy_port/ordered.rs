@@ -4,6 +4,7 @@ mod hand_over;
 mod inversions;
 mod refused;
 mod standby;
+mod strict;
 
 use anyhow::Context;
 use keywright_testkit::redis::{RespClient, RespValue};
@@ -29,11 +30,23 @@ impl Nodes {
         let scratch = TempDir::new()?;
         let file = scratch.path().join("store.db");
         let url = ProxyConfig::key_port(&file, "");
-        Nodes::start_with(lines, &vec![url; count], scratch)
+        Nodes::start_with("--monotonic", lines, &vec![url; count], scratch)
+    }
+
+    /// Of strict tags.
+    fn start_strict(count: usize, lines: &str) -> Result<Nodes> {
+        let scratch = TempDir::new()?;
+        let url = ProxyConfig::key_port(&scratch.path().join("store.db"), "");
+        Nodes::start_with("--strict", lines, &vec![url; count], scratch)
     }
 
     /// Each with its own way to the one store.
-    fn start_with(lines: &str, ways: &[ProxyConfig], scratch: TempDir) -> Result<Nodes> {
+    fn start_with(
+        order: &str,
+        lines: &str,
+        ways: &[ProxyConfig],
+        scratch: TempDir,
+    ) -> Result<Nodes> {
         let lines = format!(
             "{KEYS}cluster_address = \"127.0.0.1:$PORT\"\norder_ttl_ms = {TTL_MS}\n{lines}"
         );
@@ -44,10 +57,7 @@ impl Nodes {
         });
         let configs: Vec<ProxyConfig> = configs.collect();
         let config = configs.first().context("no program")?.clone();
-        let made = ProxyProcess::said(
-            &config,
-            &["init", "--monotonic", "orders", "--monotonic", "more"],
-        )?;
+        let made = ProxyProcess::said(&config, &["init", order, "orders", order, "more"])?;
         assert_has(&made, &["created tag \"orders\""]);
         let nodes = configs.into_iter().map(ProxyProcess::start);
         Ok(Nodes {

@@ -32,6 +32,8 @@ struct Figures {
     ids_per_s: f64,
     /// CPU seconds of the server per million ids.
     cpu_s: f64,
+    /// Of strict tags: how long the store took to commit, milliseconds, and ids that each commit let go.
+    commit: Option<(f64, f64)>,
 }
 
 /// Ids per second over HTTP that are wanted on two cores, client included.
@@ -54,6 +56,7 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
         .collect();
     step("ids");
     let figures = interleave(&contenders, sizes.rounds, |(served, load)| {
+        let before = servers.confirmations(served)?;
         let before_ns = servers.cpu_ns(served)?;
         let ids_per_s = load::run(servers.port(served), load, sizes.run_ms)?;
         let used_ns = servers.cpu_ns(served)?.saturating_sub(before_ns);
@@ -61,11 +64,21 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
         Ok(Figures {
             ids_per_s,
             cpu_s: used_ns as f64 / 1e9 / ids * 1e6,
+            commit: before
+                .zip(servers.confirmations(served)?)
+                .map(|(before, after)| {
+                    let count = after.count - before.count;
+                    let ms = (after.seconds - before.seconds) * 1e3;
+                    (ms / count, ids / count)
+                }),
         })
     })?;
     Ok(Report {
         machine: machine::facts_of_ports(&tools, sizes.rounds, load_before, started.elapsed())?,
-        sections: vec![section(&figures, &contenders, sizes)],
+        sections: vec![
+            section(&figures, &contenders, sizes),
+            strict(&figures, &contenders),
+        ],
     })
 }
 
@@ -108,6 +121,33 @@ fn section(
         ],
         table,
         targets: targets(figures),
+    }
+}
+
+/// What replies of strict tags wait for.
+fn strict(figures: &Rounds<Contender, Figures>, contenders: &[Contender]) -> Section {
+    let mut table = Table::new(&["load, server", "ids/s", "ms per commit", "ids per commit"]);
+    let is_strict = |served: Served| Served::STRICT.contains(&served);
+    for &(served, load) in contenders.iter().filter(|(served, _)| is_strict(*served)) {
+        let of = |figure: fn(&Figures) -> f64| {
+            figures.spread(move |round| figure(&round[&(served, load)]))
+        };
+        table.row(vec![
+            format!("{}, {}", load.name(), served.name()),
+            format!("{:.0}", of(|f| f.ids_per_s)),
+            format!("{:.2}", of(|f| f.commit.map_or(f64::NAN, |(ms, _)| ms))),
+            format!("{:.1}", of(|f| f.commit.map_or(f64::NAN, |(_, ids)| ids))),
+        ]);
+    }
+    Section {
+        title: "Ids of strict tags",
+        text: vec![
+            "Each reply waits for a commit of the store that began behind its request; one commit lets go of all that came while the one before was \
+             under way. etcd has one member, on the same disk."
+                .to_owned(),
+        ],
+        table,
+        targets: Vec::new(),
     }
 }
 

@@ -151,11 +151,11 @@ fn write_key(keys: &KeyBatch, at: u64, to: &mut String) -> Result<(), Failure> {
 }
 
 /// The names.
-pub(super) fn list(format: Format, names: &[&Arc<NamedKeys>]) -> Reply {
+pub(super) fn list(format: Format, names: &[&Arc<NamedKeys>], keys: &PortKeys) -> Reply {
     let listed = names.iter().map(|named| Listed {
         name: &named.name,
-        key: named.spec.to_string(),
-        state: named.gives.state(),
+        key: named.source(),
+        state: keys.state(named),
         given: named.figures.given(),
     });
     let body = match format {

@@ -238,7 +238,7 @@ fn carry_out(context: &Arc<HttpContext>, asked: &Asked, body: &[u8]) -> Step {
         (_, Err(failure)) => return Step::there(Reply::failure(format, failure)),
     };
     match &asked.endpoint {
-        Endpoint::List => Step::there(own::list(format, &who.names(keys))),
+        Endpoint::List => Step::there(own::list(format, &who.names(keys), keys)),
         Endpoint::Decode(id) => Step::there(own::decoded(format, id, keys)),
         Endpoint::Keys(_) if !body.is_empty() && !is_form => {
             let failure = Failure::new(Cause::CommandRefused, "a body has no meaning here");

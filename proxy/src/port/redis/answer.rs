@@ -14,14 +14,14 @@ use crate::decode::{Decoded, decode};
 use crate::port::issue;
 use crate::port::keys::{NamedKeys, PortKeys};
 use crate::port::redis::client::Client;
-use crate::port::redis::{refused, told};
+use crate::port::redis::{refused, role, told};
 use crate::status::{Status, VERSION};
 
 /// Whose commands are spoken, for clients that ask.
 const REDIS_VERSION: &str = "7.0.0";
 
 /// What the server is.
-pub(super) fn hello(client: &Client, to: &mut Writer<'_>) {
+pub(super) fn hello(client: &Client, keys: &PortKeys, to: &mut Writer<'_>) {
     to.map(7);
     for (key, value) in [("server", "keywright"), ("version", VERSION)] {
         to.bulk(key.as_bytes());
@@ -36,7 +36,7 @@ pub(super) fn hello(client: &Client, to: &mut Writer<'_>) {
     } else {
         "standalone"
     };
-    for (key, value) in [("mode", mode), ("role", "master")] {
+    for (key, value) in [("mode", mode), ("role", role::own_role(keys))] {
         to.bulk(key.as_bytes());
         to.bulk(value.as_bytes());
     }
@@ -67,11 +67,12 @@ pub(super) fn info(keys: &PortKeys, status: &Status, to: &mut Writer<'_>) {
     };
     to.text(&format!(
         "# Server\r\nredis_version:{REDIS_VERSION}\r\nkeywright_version:{VERSION}\r\nredis_mode:{mode}\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n\
-         \r\n# Clients\r\nconnected_clients:{}\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\nkeys_given:{given}\r\n\r\n# Replication\r\nrole:master\r\n\
-         connected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:{enabled}\r\n\r\n# Store\r\nstore_up:{store_up}\r\n",
+         \r\n# Clients\r\nconnected_clients:{}\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\nkeys_given:{given}\r\n\r\n# Replication\r\n{}\
+         \r\n# Cluster\r\ncluster_enabled:{enabled}\r\n\r\n# Store\r\nstore_up:{store_up}\r\n",
         std::process::id(),
         status.uptime_s(),
         keys.figures.open(),
+        role::replication(keys),
     ));
 }
 
@@ -158,20 +159,20 @@ pub(super) fn list(names: &[&Arc<NamedKeys>], to: &mut Writer<'_>) {
     to.map(names.len());
     for named in names {
         to.bulk(named.name.as_bytes());
-        to.bulk(named.spec.to_string().as_bytes());
+        to.bulk(named.source().as_bytes());
     }
 }
 
 /// The figures of all names.
-pub(super) fn stats(names: &[&Arc<NamedKeys>], to: &mut Writer<'_>) {
+pub(super) fn stats(names: &[&Arc<NamedKeys>], keys: &PortKeys, to: &mut Writer<'_>) {
     to.map(names.len());
     for named in names {
         to.bulk(named.name.as_bytes());
         to.map(3);
         to.bulk(b"key");
-        to.bulk(named.spec.to_string().as_bytes());
+        to.bulk(named.source().as_bytes());
         to.bulk(b"state");
-        to.bulk(named.gives.state().as_bytes());
+        to.bulk(keys.state(named).as_bytes());
         to.bulk(b"given");
         to.bulk_number(named.figures.given());
     }
@@ -186,7 +187,7 @@ pub(super) fn about(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
     let facts = named.gives.tag_facts().unwrap_or_default();
     to.map(5);
     text_pair("key", &named.spec.to_string(), to);
-    text_pair("state", named.gives.state(), to);
+    text_pair("state", keys.state(named), to);
     for (key, known) in [
         ("order", facts.order.map(|order| order.name())),
         ("key_space", facts.key_space.as_deref()),
@@ -278,7 +279,13 @@ pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>)
     }
 }
 
-pub(super) fn write_last(last: Option<u64>, to: &mut Writer<'_>) {
+/// The last numbers of several names.
+pub(super) fn write_lasts(lasts: &[Option<u64>], to: &mut Writer<'_>) {
+    to.array(lasts.len());
+    lasts.iter().for_each(|last| write_last(*last, to));
+}
+
+fn write_last(last: Option<u64>, to: &mut Writer<'_>) {
     match last {
         Some(last) => to.bulk_number(last),
         None => to.null(),

@@ -7,12 +7,14 @@ use keywright_resp::request::Request;
 use keywright_resp::slot::{self, SLOTS};
 use keywright_store::{Failure, OrderNode};
 
-use crate::port::issue::{self, Issued, KeyRequest, Wants};
+use crate::port::issue::{self, Found, Issued, KeyRequest, Wants};
 use crate::port::keys::PortKeys;
-use crate::port::redis::answer::write_last;
+use crate::port::redis::answer::write_lasts;
+use crate::port::redis::held::{Answer, HeldReply};
 use crate::port::redis::outcome::Outcome;
 use crate::port::redis::refused;
-use crate::port::redis::told::Moved;
+use crate::port::redis::role::{host_and_port, role};
+use crate::port::redis::told::{AskedKeys, Form, Moved};
 
 /// Which port of a node its cluster would speak on, if it had one.
 const NO_BUS_PORT: u16 = 0;
@@ -52,12 +54,6 @@ fn active_first(nodes: &[OrderNode]) -> Vec<&OrderNode> {
 
 fn has_active(nodes: &[OrderNode]) -> bool {
     nodes.iter().any(|node| node.is_active)
-}
-
-fn host_and_port(node: &OrderNode) -> (&str, u16) {
-    let (host, port) = node.address.rsplit_once(':').unwrap_or((&node.address, ""));
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    (host, port.parse().unwrap_or(0))
 }
 
 /// Nothing where nobody is active.
@@ -113,13 +109,6 @@ fn shards(nodes: &[OrderNode], to: &mut Writer<'_>) {
     }
 }
 
-fn role(node: &OrderNode) -> &'static str {
-    match node.is_active {
-        true => "master",
-        false => "replica",
-    }
-}
-
 /// A line for each, as `CLUSTER NODES` has them.
 fn text(nodes: &[OrderNode]) -> String {
     let active = nodes.iter().find(|node| node.is_active);
@@ -153,7 +142,13 @@ fn info(nodes: &[OrderNode]) -> String {
 }
 
 /// The last numbers of several names. Those of ordered tags are known to the active program alone, which a client finds by one slot.
-pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>) -> Outcome {
+/// `output_bytes_max`: what a reply may take.
+pub(super) fn lasts(
+    request: &Request<'_>,
+    keys: &PortKeys,
+    output_bytes_max: usize,
+    to: &mut Writer<'_>,
+) -> Outcome {
     let of_ordered = |name: &[u8]| keys.name(name).is_some_and(|named| named.is_ordered());
     if !request.arguments(1).any(of_ordered) {
         crate::port::redis::answer::lasts(request, keys, to);
@@ -170,13 +165,17 @@ pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>)
         return Outcome::Answered;
     }
     let mut found = Vec::new();
+    let mut unconfirmed = Vec::new();
     for name in request.arguments(1) {
         let named = keys.name(name).filter(|named| named.is_number());
         let Some(named) = named else {
             found.push(None);
             continue;
         };
-        match KeyRequest::new(named, 1, Wants::Last).try_issue() {
+        let there = KeyRequest::new(named, 1, Wants::Last).try_issue();
+        let of_name = there.as_ref().and_then(|its| its.unconfirmed);
+        unconfirmed.extend(of_name.map(|its| (name, its)));
+        match there.map(|Found { issued, .. }| issued) {
             Some(Issued::Last(last)) => found.push(Some(last).filter(|last| *last > 0)),
             Some(Issued::Elsewhere(address)) => {
                 let moved = Moved::new(name, address);
@@ -190,7 +189,17 @@ pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>)
             }
         }
     }
-    to.array(found.len());
-    found.into_iter().for_each(|last| write_last(last, to));
+    if let Some(((name, first), others)) = unconfirmed.split_first() {
+        let asked = AskedKeys::new(keys, name, (1, Form::Recent), output_bytes_max);
+        let is_of_one = others.iter().all(|(_, its)| its == first);
+        if let (Ok(asked), true) = (asked, is_of_one) {
+            let answer = Answer::Lasts(found);
+            return Outcome::Unconfirmed(HeldReply::new(asked, answer, *first, to.protocol()));
+        }
+        // Somebody else was active while they were looked up.
+        refused::refuse(keys, "", &issue::nobody(), to);
+        return Outcome::Answered;
+    }
+    write_lasts(&found, to);
     Outcome::Answered
 }

@@ -7,10 +7,11 @@ use keywright_resp::request::Request;
 use keywright_store::Failure;
 
 use crate::port::access::count_refusal;
-use crate::port::issue::Issued;
+use crate::port::issue::{Found, Issued};
 use crate::port::keys::PortKeys;
 use crate::port::redis::client::Client;
 use crate::port::redis::context::PortContext;
+use crate::port::redis::held::{Answer, HeldReply};
 use crate::port::redis::outcome::{Greeting, Outcome};
 use crate::port::redis::told::{AskedKeys, Form};
 use crate::port::redis::{answer, cluster, login, manage, refused, tags};
@@ -66,7 +67,7 @@ pub(super) fn carry_out(
             let denial = names.find_map(|name| Some((name, client.who().may_use(name).err()?)));
             match denial {
                 None if keys.cluster.is_some() => {
-                    return cluster::lasts(request, keys, &mut to);
+                    return cluster::lasts(request, keys, context.limits.output_bytes_max, &mut to);
                 }
                 None => answer::lasts(request, keys, &mut to),
                 Some((name, failure)) => denied(keys, name, &failure, &mut to),
@@ -111,7 +112,7 @@ fn keywright(
         }
         KeywrightCommand::Decode(id) => answer::decoded(id, keys, to),
         KeywrightCommand::List => answer::list(&who.names(keys), to),
-        KeywrightCommand::Stats => answer::stats(&who.names(keys), to),
+        KeywrightCommand::Stats => answer::stats(&who.names(keys), keys, to),
         KeywrightCommand::About(name) => match who.may_use(name) {
             Ok(()) => answer::about(name, keys, to),
             Err(failure) => denied(keys, name, &failure, to),
@@ -160,7 +161,7 @@ fn hello(asked: &Hello<'_>, client: &mut Client, to: &mut Writer<'_>, keys: &Por
         return login::log_in(said, greeting, client, keys, to);
     }
     match client.is_let_in() {
-        true => greeting.write(client, to),
+        true => greeting.write(client, keys, to),
         false => refused::write(
             to,
             Cause::PasswordMissing,
@@ -194,12 +195,24 @@ fn keys_of(
             }
             let found = match keys.cluster.is_some() {
                 true => asked.request.try_issue(),
-                false => asked.request.try_take().map(Issued::Keys),
+                false => asked
+                    .request
+                    .try_take()
+                    .map(|keys| Issued::Keys(keys).into()),
             };
-            let Some(found) = found else {
+            let Some(Found {
+                issued,
+                unconfirmed,
+            }) = found
+            else {
                 return Outcome::Keys(asked);
             };
-            return match asked.tell(found, keys, to) {
+            if let Some(unconfirmed) = unconfirmed {
+                let reply =
+                    HeldReply::new(asked, Answer::Issued(issued), unconfirmed, to.protocol());
+                return Outcome::Unconfirmed(reply);
+            }
+            return match asked.tell(issued, keys, to) {
                 Ok(()) => Outcome::Issued(asked),
                 Err(away) => away.into(),
             };

@@ -33,7 +33,7 @@ pub(super) fn log_in(
         match check(said, keys.port.password.as_deref()) {
             Ok(()) => {
                 client.let_in();
-                greeting.write(client, to);
+                greeting.write(client, keys, to);
             }
             Err(failure) => refused::write_failure(to, &failure),
         }
@@ -43,7 +43,7 @@ pub(super) fn log_in(
         login::Login::Coming(coming) => Outcome::Login(coming, greeting),
         login::Login::Decided(Ok(user)) => {
             client.is_user(user);
-            greeting.write(client, to);
+            greeting.write(client, keys, to);
             Outcome::Answered
         }
         login::Login::Decided(Err(failure)) => failed(&failure, client, keys, to),

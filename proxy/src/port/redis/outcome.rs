@@ -6,8 +6,10 @@ use keywright_resp::command::Hello;
 use keywright_resp::reply::{Protocol, Writer};
 use keywright_store::Failure;
 
+use crate::port::keys::PortKeys;
 use crate::port::redis::answer;
 use crate::port::redis::client::Client;
+use crate::port::redis::held::HeldReply;
 use crate::port::redis::told::{AskedKeys, Away, Moved};
 use crate::users::login::ComingUser;
 
@@ -17,6 +19,8 @@ pub(super) enum Outcome {
     Answered,
     /// Its reply says its keys, or why there are none.
     Issued(AskedKeys),
+    /// Its reply waits for the store, and so do those behind it.
+    Unconfirmed(HeldReply),
     /// It needs keys.
     Keys(AskedKeys),
     /// A password is being looked at; what is answered if it is right.
@@ -67,7 +71,7 @@ impl Greeting {
     }
 
     /// Writes it, for a client that is let in.
-    pub(super) fn write(self, client: &mut Client, to: &mut Writer<'_>) {
+    pub(super) fn write(self, client: &mut Client, keys: &PortKeys, to: &mut Writer<'_>) {
         match self {
             Self::Ok => to.ok(),
             Self::Hello { protocol, name } => {
@@ -78,7 +82,7 @@ impl Greeting {
                 if let Some(name) = name {
                     client.set_name(&name);
                 }
-                answer::hello(client, to);
+                answer::hello(client, keys, to);
             }
         }
     }

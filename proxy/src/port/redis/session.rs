@@ -18,6 +18,7 @@ use crate::port::issue::Issued;
 use crate::port::redis::client::Client;
 use crate::port::redis::commands::carry_out;
 use crate::port::redis::context::PortContext;
+use crate::port::redis::held::{Confirming, Held};
 use crate::port::redis::outcome::{Doing, Greeting, Outcome};
 use crate::port::redis::told::{AskedKeys, Away};
 use crate::port::redis::turn::Turn;
@@ -68,6 +69,10 @@ pub(super) struct Session {
     reader: Reader,
     client: Client,
     phase: Phase,
+    /// Replies of this turn that wait for the store, and what was answered behind them.
+    held: Option<Held>,
+    /// The same of the turn before: nothing more is carried out until it is known.
+    confirming: Option<Confirming>,
     limits: RedisLimits,
 }
 
@@ -121,18 +126,21 @@ impl Session {
                 context.keys.cluster.is_some(),
             ),
             phase: Phase::Serving,
+            held: None,
+            confirming: None,
             limits,
         }
     }
 
     /// Whether more may be read.
     pub(super) fn reads(&self) -> bool {
-        matches!(self.phase, Phase::Serving)
+        matches!(self.phase, Phase::Serving) && self.confirming.is_none()
     }
 
     /// Whether it ends when all is written, and why, if not as the client wanted.
     pub(super) fn ends(&self) -> Option<Option<CutOff>> {
         match self.phase {
+            Phase::Ending(_) if self.confirming.is_some() => None,
             Phase::Ending(why) => Some(why),
             Phase::Serving | Phase::Waiting(_) => None,
         }
@@ -155,18 +163,25 @@ impl Session {
         out: &mut Vec<u8>,
         context: &mut PortContext,
     ) -> Served {
+        if self.confirming.is_some() {
+            return Served {
+                bytes: 0,
+                halt: Halt::Keys,
+            };
+        }
         context.refresh();
         let mut turn = Turn::begin();
         let mut bytes = 0_usize;
         let mut requests = 0_u32;
         let mut unknown = None;
-        let halt = loop {
+        let mut halt = loop {
             match self.phase {
                 Phase::Serving => {}
                 Phase::Waiting(_) => break Halt::Keys,
                 Phase::Ending(_) => break Halt::End,
             }
-            if out.len() >= self.limits.output_bytes_max {
+            let held = self.held.as_ref().map_or(0, Held::bytes);
+            if out.len().saturating_add(held) >= self.limits.output_bytes_max {
                 break Halt::Full;
             }
             if requests >= self.limits.pipeline_requests_max {
@@ -192,7 +207,8 @@ impl Session {
                     bytes = bytes.saturating_add(request.bytes());
                     if request.count() > 0 {
                         let client = &mut self.client;
-                        let outcome = carry_out(&request, client, unknown.as_ref(), out, context);
+                        let to = behind(&mut self.held, out);
+                        let outcome = carry_out(&request, client, unknown.as_ref(), to, context);
                         self.go_on(outcome, &mut turn, context);
                     }
                 }
@@ -201,6 +217,10 @@ impl Session {
         };
         if halt == Halt::Dry {
             context.moved.clear();
+        }
+        if let Some(held) = self.held.take() {
+            self.confirming = Some(held.confirm(turn.began(), context));
+            halt = Halt::Keys;
         }
         turn.note();
         context.keys.figures.requests(u64::from(requests));
@@ -211,6 +231,12 @@ impl Session {
         self.phase = match outcome {
             Outcome::Answered => return,
             Outcome::Issued(asked) => return turn.answered(asked),
+            Outcome::Unconfirmed(reply) => {
+                return match &mut self.held {
+                    Some(held) => held.push(reply),
+                    None => self.held = Some(Held::new(reply)),
+                };
+            }
             Outcome::Keys(asked) => {
                 let snapshot = context.snapshot.clone();
                 let request = asked.request.clone();
@@ -235,14 +261,14 @@ impl Session {
 
     /// Its user is no more, or has another password.
     fn shut_out(&mut self, failure: &Failure, out: &mut Vec<u8>) {
-        let mut to = Writer::new(out, self.client.protocol());
+        let mut to = Writer::new(behind(&mut self.held, out), self.client.protocol());
         refused::write_failure(&mut to, failure);
         self.phase = Phase::Ending(Some(CutOff::User));
     }
 
     /// What it sent is no request: what is behind it cannot be told.
     fn give_up(&mut self, fault: Fault, out: &mut Vec<u8>) {
-        let mut to = Writer::new(out, self.client.protocol());
+        let mut to = Writer::new(behind(&mut self.held, out), self.client.protocol());
         refused::write(&mut to, Cause::PacketMalformed, &fault.to_string());
         self.phase = Phase::Ending(Some(CutOff::Protocol));
     }
@@ -254,6 +280,13 @@ impl Session {
         context: &mut PortContext,
         waker: &mut Context<'_>,
     ) -> Poll<()> {
+        if let Some(confirming) = &mut self.confirming {
+            let released = ready!(confirming.poll(&mut self.client, out, context, waker));
+            self.confirming = None;
+            if released.is_err() {
+                self.phase = Phase::Ending(None);
+            }
+        }
         let Phase::Waiting(wait) = &mut self.phase else {
             return Poll::Ready(());
         };
@@ -289,13 +322,14 @@ impl Session {
                 match ready!(coming.as_mut().poll(waker)) {
                     Ok(user) => {
                         client.is_user(user);
-                        greeting.write(client, &mut to);
+                        greeting.write(client, keys, &mut to);
                         Phase::Serving
                     }
                     Err(failure) => match login::failed(&failure, client, keys, &mut to) {
                         Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
                         Outcome::Answered
                         | Outcome::Issued(_)
+                        | Outcome::Unconfirmed(_)
                         | Outcome::Keys(_)
                         | Outcome::Login(_, _)
                         | Outcome::Doing(_)
@@ -316,5 +350,13 @@ impl Session {
         };
         self.phase = next;
         Poll::Ready(())
+    }
+}
+
+/// Where the next reply goes: behind those that are held, if there are any.
+fn behind<'a>(held: &'a mut Option<Held>, out: &'a mut Vec<u8>) -> &'a mut Vec<u8> {
+    match held {
+        Some(held) => held.behind(out),
+        None => out,
     }
 }

@@ -41,7 +41,8 @@ fn order_of(order: Option<&[u8]>) -> Result<TagOrder, Failure> {
     let named = String::from_utf8_lossy(order).to_ascii_lowercase();
     TagOrder::parse(&named).ok_or_else(|| {
         let shown = order.get(..64).unwrap_or(order).escape_ascii();
-        let message = format!("the order of a tag is distinct or monotonic, not \"{shown}\"");
+        let message =
+            format!("the order of a tag is distinct, monotonic or strict, not \"{shown}\"");
         Failure::new(Cause::ArgumentOutOfRange, message)
     })
 }

@@ -37,6 +37,20 @@ fn nothing(column: &str) -> StoreError {
 const FACTS: &str = "SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages, \
                      pg_is_in_recovery() AS standby";
 
+/// Those that commits wait for.
+const STANDBYS: &str = "SELECT current_setting('synchronous_standby_names') AS standbys";
+
+/// A commit waits for synchronous standbys if there are to be any.
+pub(super) async fn may_lose(client: &Client) -> Result<Option<String>, StoreError> {
+    let rows = statements::rows(client, STANDBYS, Vec::new()).await?;
+    let row = rows.first().ok_or_else(|| nothing("standbys"))?;
+    let names: String = column(row, "standbys")?;
+    Ok(names.trim().is_empty().then(|| {
+        "synchronous_standby_names is empty: a standby that is promoted may lack what was committed"
+            .to_owned()
+    }))
+}
+
 pub(super) async fn server_facts(client: &Client) -> Result<ServerFacts, StoreError> {
     let facts = statements::rows(client, FACTS, Vec::new()).await?;
     let facts = facts.first().ok_or_else(|| nothing("fsync"))?;

@@ -10,7 +10,8 @@ use super::SegmentSupply;
 use crate::failure::Failure;
 use crate::order::ranges::OrderedRanges;
 use crate::seat::Where;
-use crate::sources::ordered::Ordered;
+use crate::seat::confirming::Confirmation;
+use crate::sources::ordered::{Ordered, Unconfirmed};
 use crate::tag_order::TagOrder;
 
 impl SegmentSupply {
@@ -20,11 +21,12 @@ impl SegmentSupply {
         take: impl FnOnce(&mut OrderedRanges, u64) -> Option<T>,
     ) -> Ordered<T> {
         let side = &self.ordered;
-        match side.order() {
-            Some(TagOrder::Monotonic) => {}
+        let is_strict = match side.order() {
+            Some(TagOrder::Monotonic) => false,
+            Some(TagOrder::Strict) => true,
             Some(TagOrder::Distinct) => return Ordered::Distinct,
             None => return Ordered::Wait,
-        }
+        };
         let tenure = match side.seat.is_where() {
             Where::Here(tenure) => tenure,
             Where::Elsewhere(address) => return Ordered::Elsewhere(address),
@@ -45,26 +47,25 @@ impl SegmentSupply {
         if is_low {
             self.demand.ask();
         }
-        taken.map_or(Ordered::Wait, Ordered::Have)
+        let epoch = tenure.epoch;
+        match taken {
+            None => Ordered::Wait,
+            Some(taken) if is_strict => Ordered::Unconfirmed(taken, Unconfirmed { epoch }),
+            Some(taken) => Ordered::Have(taken),
+        }
     }
 
     pub(crate) fn try_ordered(&self, count: u64) -> Ordered<KeyBatch> {
         let taken = self.ordered_now(|ranges, epoch| ranges.take(epoch, count));
-        match taken {
-            Ordered::Have(first) => {
-                let issued = &self.demand.figures.issued;
-                issued.fetch_add(count, Ordering::Relaxed);
-                Ordered::Have(KeyBatch::Numbers {
-                    first,
-                    spacing: 1,
-                    count,
-                })
+        taken.map(|first| {
+            let issued = &self.demand.figures.issued;
+            issued.fetch_add(count, Ordering::Relaxed);
+            KeyBatch::Numbers {
+                first,
+                spacing: 1,
+                count,
             }
-            Ordered::Elsewhere(address) => Ordered::Elsewhere(address),
-            Ordered::BySuccessor => Ordered::BySuccessor,
-            Ordered::Wait => Ordered::Wait,
-            Ordered::Distinct => Ordered::Distinct,
-        }
+        })
     }
 
     pub(crate) fn try_last_ordered(&self) -> Ordered<u64> {
@@ -72,21 +73,50 @@ impl SegmentSupply {
     }
 
     pub(crate) async fn take_ordered(&self, count: u64) -> Result<Ordered<KeyBatch>, Failure> {
-        self.wait_ordered(count, || self.try_ordered(count)).await
+        self.told(count, || self.try_ordered(count)).await
     }
 
     pub(crate) async fn last_ordered(&self) -> Result<Ordered<u64>, Failure> {
-        self.wait_ordered(1, || self.try_last_ordered()).await
+        self.told(1, || self.try_last_ordered()).await
+    }
+
+    /// Waits until a confirmation stands behind what was taken of a strict tag, with a request that was read before.
+    pub(crate) async fn confirm(
+        &self,
+        unconfirmed: Unconfirmed,
+        deadline: Instant,
+    ) -> Result<Confirmation, Failure> {
+        let confirming = &self.ordered.seat.confirming;
+        confirming.confirm(unconfirmed.epoch, deadline).await
+    }
+
+    /// What may be told: confirmed, where the tag is strict. What is given up is asked for again while there is time.
+    async fn told<T>(
+        &self,
+        need: u64,
+        attempt: impl Fn() -> Ordered<T>,
+    ) -> Result<Ordered<T>, Failure> {
+        let deadline = Instant::now() + Duration::from_millis(self.demand.wait_ms_max());
+        loop {
+            let (what, unconfirmed) = match self.wait_ordered(need, deadline, &attempt).await? {
+                Ordered::Unconfirmed(what, unconfirmed) => (what, unconfirmed),
+                found => return Ok(found),
+            };
+            match self.confirm(unconfirmed, deadline).await? {
+                Confirmation::Stands => return Ok(Ordered::Have(what)),
+                Confirmation::GivenUp => {}
+            }
+        }
     }
 
     /// Waits for a refill while this program is active, and else until it is known which one is.
     async fn wait_ordered<T>(
         &self,
         need: u64,
-        attempt: impl Fn() -> Ordered<T>,
+        deadline: Instant,
+        attempt: &impl Fn() -> Ordered<T>,
     ) -> Result<Ordered<T>, Failure> {
         let wait_ms_max = self.demand.wait_ms_max();
-        let deadline = Instant::now() + Duration::from_millis(wait_ms_max);
         let side = &self.ordered;
         let mut changes = side.seat.changes();
         // The refill task finds out who gives them; or it is the store that is waited for.

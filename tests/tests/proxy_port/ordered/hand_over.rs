@@ -118,8 +118,10 @@ fn an_administrator_has_another_program_give_keys() -> Result<()> {
     for (request, expected) in [
         ("KEYWRIGHT CREATE fresh ORDER monotonic", "OK"),
         ("KEYWRIGHT CREATE fresh ORDER monotonic", "TAG_EXISTS "),
+        ("KEYWRIGHT CREATE another ORDER strict", "OK"),
+        ("KEYWRIGHT CREATE another ORDER monotonic", "TAG_EXISTS "),
         (
-            "KEYWRIGHT CREATE other ORDER strict",
+            "KEYWRIGHT CREATE other ORDER stricter",
             "ARGUMENT_OUT_OF_RANGE ",
         ),
     ] {

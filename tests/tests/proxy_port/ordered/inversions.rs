@@ -5,9 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use keywright_testkit::etcd::EtcdCluster;
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{
-    Flavour, ProxyConfig, Relay, Result, Upstream, WAIT_MAX, make_store, wait_until,
+    FakeClock, Flavour, ProxyConfig, Relay, Result, Upstream, WAIT_MAX, make_store, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,7 +16,10 @@ use tempfile::TempDir;
 
 use super::{Nodes, TTL_MS, moved_to};
 
-const CLIENTS: usize = 6;
+const PROGRAMS: usize = 3;
+const CLIENTS: usize = 16;
+/// A wall clock is set within so many seconds.
+const STEP_S_MAX: i64 = 7_200;
 
 /// What clients have seen.
 #[derive(Default)]
@@ -35,24 +39,51 @@ impl Seen {
     }
 }
 
-/// Three programs, of which the active one is killed, stopped for longer than its lease, told to end, and cut off from the store; clients that go
-/// where they are sent; and none gets an id below one that anybody had read before it asked.
+/// Relays to a server, and the ways through them.
+fn ways(port: u16, url: &str) -> Result<(Vec<Relay>, Vec<ProxyConfig>)> {
+    let relays = (0..PROGRAMS).map(|_| Relay::to(port));
+    let relays: Vec<Relay> = relays.collect::<Result<_>>()?;
+    let ways = relays.iter().map(|relay| ProxyConfig {
+        store_url: url.replace(&format!(":{port}/"), &format!(":{}/", relay.port())),
+        ..ProxyConfig::default()
+    });
+    let ways = ways.collect();
+    Ok((relays, ways))
+}
+
+/// Wall clocks are set while programs run: nothing goes by them.
 #[test]
 fn nobody_gets_an_id_below_one_that_was_read_before() -> Result<()> {
     // A file stays locked while a program is stopped that writes to it.
     let server = Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
     let url = make_store(&server, "keywright", &[])?;
-    let relays: Vec<Relay> = (0..3)
-        .map(|_| Relay::to(server.port()))
-        .collect::<Result<_>>()?;
-    let ways = relays.iter().map(|relay| ProxyConfig {
-        store_url: url.replace(
-            &format!(":{}/", server.port()),
-            &format!(":{}/", relay.port()),
-        ),
-        ..ProxyConfig::default()
-    });
-    let mut nodes = Nodes::start_with("", &ways.collect::<Vec<_>>(), TempDir::new()?)?;
+    let (relays, mut ways) = ways(server.port(), &url)?;
+    let scratch = TempDir::new()?;
+    let mut clocks = Vec::new();
+    for (at, way) in ways.iter_mut().enumerate() {
+        let dir = scratch.path().join(format!("clock {at}"));
+        std::fs::create_dir(&dir)?;
+        let clock = FakeClock::of_program(&dir)?;
+        way.environment = clock.environment()?;
+        clocks.push(clock);
+    }
+    let nodes = Nodes::start_with("--monotonic", "", &ways, scratch)?;
+    no_inversion(nodes, &relays, &clocks)
+}
+
+/// The same of a strict tag.
+#[test]
+fn nobody_gets_a_strict_id_below_one_that_was_read_before() -> Result<()> {
+    let cluster = EtcdCluster::start(1)?;
+    let url = format!("etcd://127.0.0.1:{}/keywright", cluster.port(0));
+    let (relays, ways) = ways(cluster.port(0), &url)?;
+    let nodes = Nodes::start_with("--strict", "", &ways, TempDir::new()?)?;
+    no_inversion(nodes, &relays, &[])
+}
+
+/// Three programs, of which the active one is killed, stopped for longer than its lease, told to end, and cut off from the store; clients that go
+/// where they are sent; and none gets an id below one that anybody had read before it asked.
+fn no_inversion(mut nodes: Nodes, relays: &[Relay], clocks: &[FakeClock]) -> Result<()> {
     let ports = nodes.ports()?;
     let rounds = std::env::var("KEYWRIGHT_KILLS").ok();
     let rounds: usize = rounds.and_then(|text| text.parse().ok()).unwrap_or(8);
@@ -62,9 +93,13 @@ fn nobody_gets_an_id_below_one_that_was_read_before() -> Result<()> {
             let (seen, ports) = (&seen, &ports);
             scope.spawn(move || follow(ports, client, seen));
         }
+        let mut rng = fastrand::Rng::with_seed(1);
         let happened = (0..rounds).try_for_each(|round| {
             seen.wait_for(1_000)?;
-            happen(round, &mut nodes, &relays, &seen)
+            for clock in clocks {
+                clock.step_to(rng.i64(-STEP_S_MAX..STEP_S_MAX))?;
+            }
+            happen(round, &mut nodes, relays, &seen)
         });
         let last = seen.wait_for(1_000);
         seen.is_over.store(true, Ordering::Relaxed);
@@ -112,7 +147,8 @@ fn happen(round: usize, nodes: &mut Nodes, relays: &[Relay], seen: &Seen) -> Res
             relays[active].cut();
             // It gives keys while it may, which others do only after that.
             let another = wait_until("another", WAIT_MAX, || {
-                let mut other = RespClient::connect(nodes.nodes[(active + 1) % 3].key_port()?)?;
+                let mut other =
+                    RespClient::connect(nodes.nodes[(active + 1) % PROGRAMS].key_port()?)?;
                 let issued = other.say("GET orders")?;
                 let own = nodes.nodes[active].key_port()?;
                 Ok(match moved_to(&issued)? {

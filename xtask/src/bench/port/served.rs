@@ -1,12 +1,14 @@
 //! Who gives ids.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
-use keywright_testkit::redis::{RedisServer, RedisTools};
+use keywright_testkit::etcd::EtcdCluster;
+use keywright_testkit::redis::{RedisServer, RedisTools, RespClient};
 use keywright_testkit::{WAIT_MAX, free_port, wait_until, workspace_root};
 
 use super::super::machine::cpu_ns;
@@ -20,30 +22,43 @@ pub(super) enum Served {
     RedisOnDisk,
     KeysOverRedis,
     KeysOverHttp,
+    /// Of a strict tag, with the store in a file.
+    StrictInFile,
+    /// With the store in etcd.
+    StrictInEtcd,
 }
 
 impl Served {
-    pub(super) const ALL: [Served; 4] = [
+    pub(super) const ALL: [Served; 6] = [
         Served::RedisInMemory,
         Served::RedisOnDisk,
         Served::KeysOverRedis,
         Served::KeysOverHttp,
+        Served::StrictInFile,
+        Served::StrictInEtcd,
     ];
+
+    /// Those whose replies wait for a commit of the store.
+    pub(super) const STRICT: [Served; 2] = [Served::StrictInFile, Served::StrictInEtcd];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Served::RedisInMemory => "redis-server, in memory",
             Served::RedisOnDisk => "redis-server, appendfsync always",
             Served::KeysOverRedis | Served::KeysOverHttp => "keywright",
+            Served::StrictInFile => "keywright, strict, store in a file",
+            Served::StrictInEtcd => "keywright, strict, store in etcd",
         }
     }
 
     /// What it is asked.
     pub(super) fn loads(self) -> &'static [Load] {
         match self {
-            Served::RedisInMemory | Served::RedisOnDisk | Served::KeysOverRedis => {
-                &[Load::Incr, Load::IncrPipeline]
-            }
+            Served::RedisInMemory
+            | Served::RedisOnDisk
+            | Served::KeysOverRedis
+            | Served::StrictInFile
+            | Served::StrictInEtcd => &[Load::Incr, Load::IncrPipeline],
             Served::KeysOverHttp => &[Load::Http, Load::HttpPipeline, Load::Http100],
         }
     }
@@ -54,6 +69,8 @@ pub(super) struct Servers {
     in_memory: RedisServer,
     on_disk: RedisServer,
     keywright: Keywright,
+    strict: [Keywright; 2],
+    _etcd: EtcdCluster,
 }
 
 /// The program with both key ports.
@@ -61,15 +78,31 @@ struct Keywright {
     process: Child,
     redis: u16,
     http: u16,
+    metrics: u16,
+}
+
+/// What confirmations of strict tags have been.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Confirmations {
+    pub(super) count: f64,
+    pub(super) seconds: f64,
 }
 
 impl Servers {
     pub(super) fn start(tools: &RedisTools, dir: &Path) -> Result<Servers> {
         let on_disk = ["--appendonly", "yes", "--appendfsync", "always"];
+        let etcd = EtcdCluster::start(1)?;
+        let in_etcd = format!("etcd://127.0.0.1:{}/keywright", etcd.port(0));
+        build()?;
         Ok(Servers {
             in_memory: RedisServer::start(tools, &["--appendonly", "no"])?,
             on_disk: RedisServer::start(tools, &on_disk)?,
-            keywright: Keywright::start(dir)?,
+            keywright: Keywright::start(dir, "distinct", None)?,
+            strict: [
+                Keywright::start(dir, "strict", None)?,
+                Keywright::start(dir, "strict-etcd", Some(&in_etcd))?,
+            ],
+            _etcd: etcd,
         })
     }
 
@@ -80,7 +113,22 @@ impl Servers {
             Served::RedisOnDisk => self.on_disk.port(),
             Served::KeysOverRedis => self.keywright.redis,
             Served::KeysOverHttp => self.keywright.http,
+            Served::StrictInFile => self.strict[0].redis,
+            Served::StrictInEtcd => self.strict[1].redis,
         }
+    }
+
+    /// How often its replies were confirmed, and how long that took; nothing where they are not.
+    pub(super) fn confirmations(&self, served: Served) -> Result<Option<Confirmations>> {
+        let keywright = match served {
+            Served::RedisInMemory
+            | Served::RedisOnDisk
+            | Served::KeysOverRedis
+            | Served::KeysOverHttp => return Ok(None),
+            Served::StrictInFile => &self.strict[0],
+            Served::StrictInEtcd => &self.strict[1],
+        };
+        keywright.confirmations().map(Some)
     }
 
     /// CPU time that its process has used, nanoseconds.
@@ -89,41 +137,63 @@ impl Servers {
             Served::RedisInMemory => self.in_memory.pid(),
             Served::RedisOnDisk => self.on_disk.pid(),
             Served::KeysOverRedis | Served::KeysOverHttp => self.keywright.process.id(),
+            Served::StrictInFile => self.strict[0].process.id(),
+            Served::StrictInEtcd => self.strict[1].process.id(),
         })
     }
 }
 
+/// The program, for release.
+fn build() -> Result<()> {
+    run(&mut cargo([
+        "build",
+        "--release",
+        "--package",
+        "keywright-proxy",
+    ]))
+}
+
 impl Keywright {
-    /// Built for release.
-    fn start(dir: &Path) -> Result<Keywright> {
-        run(&mut cargo([
-            "build",
-            "--release",
-            "--package",
-            "keywright-proxy",
-        ]))?;
-        let (redis, http) = (free_port()?, free_port()?);
+    /// Built before. With a store in a file, or elsewhere: then the tag is strict, as it is by a name that says so.
+    fn start(dir: &Path, name: &str, url: Option<&str>) -> Result<Keywright> {
+        let is_strict = name.starts_with("strict");
+        let (redis, http, metrics) = (free_port()?, free_port()?, free_port()?);
+        let dir = dir.join(name);
+        fs::create_dir(&dir)?;
         let file = dir.join("keywright.toml");
-        let listener = |protocol: &str, port: u16| {
+        let listener = |protocol: &str, port: u16, more: &str| {
             format!(
-                "[[listener]]\nprotocol = \"{protocol}\"\nbind = \"127.0.0.1:{port}\"\nkeys = {{ id = \"segment:id\" }}\n\n"
+                "[[listener]]\nprotocol = \"{protocol}\"\nbind = \"127.0.0.1:{port}\"\nkeys = {{ id = \"segment:id\" }}\n{more}\n"
             )
         };
+        let store = match url {
+            Some(url) => format!("[store]\nurl = \"{url}\"\n"),
+            None => format!(
+                "[store]\nurl = \"file:{}\"\nany_file_system = true\n",
+                dir.join("store.db").display()
+            ),
+        };
+        let cluster = match is_strict {
+            true => format!("cluster_address = \"127.0.0.1:{redis}\"\n"),
+            false => String::new(),
+        };
         let text = format!(
-            "[store]\nurl = \"file:{}\"\nany_file_system = true\n\n{}{}",
-            dir.join("store.db").display(),
-            listener("redis", redis),
-            listener("http", http)
+            "{store}\n[metrics]\nbind = \"127.0.0.1:{metrics}\"\n\n{}{}",
+            listener("redis", redis, &cluster),
+            listener("http", http, "")
         );
         fs::write(&file, text)?;
-        let command = |name: &str| {
+        let command = |arguments: &[&str]| {
             let mut command = Command::new(workspace_root().join("target/release/keywright"));
-            command.arg(name).arg("--config").arg(&file);
+            command.args(arguments).arg("--config").arg(&file);
             command
         };
-        run(&mut command("init"))?;
+        match is_strict {
+            true => run(&mut command(&["init", "--strict", "id"]))?,
+            false => run(&mut command(&["init"]))?,
+        }
         let log = fs::File::create(dir.join("log"))?;
-        let process = command("run")
+        let process = command(&["run"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -133,12 +203,38 @@ impl Keywright {
             process,
             redis,
             http,
+            metrics,
         };
         wait_until("the program's key ports", WAIT_MAX, || {
             let listens = |port| TcpStream::connect(("127.0.0.1", port)).is_ok();
-            Ok(listens(redis) && listens(http))
+            Ok(listens(redis) && listens(http) && listens(metrics))
         })?;
+        if is_strict {
+            // Nobody is active at first.
+            wait_until("keys of a strict tag", WAIT_MAX, || {
+                let mut client = RespClient::connect(redis)?;
+                Ok(client.say("INCR id")?.integer().is_ok())
+            })?;
+        }
         Ok(keywright)
+    }
+
+    fn confirmations(&self) -> Result<Confirmations> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics))?;
+        stream.set_read_timeout(Some(WAIT_MAX))?;
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let figure = |name: &str| -> Result<f64> {
+            let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
+            let value = values.find_map(|rest| rest.strip_prefix(' '));
+            Ok(value.context("no such figure")?.trim().parse()?)
+        };
+        Ok(Confirmations {
+            count: figure("keywright_order_confirmations_total")?,
+            seconds: figure("keywright_order_confirm_seconds_total")?,
+        })
     }
 }
 

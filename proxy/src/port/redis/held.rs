@@ -1,0 +1,222 @@
+//! Replies with keys of strict tags: held until the store has confirmed that this program was to give them, and with them what was answered behind
+//! them. What was read of a connection together waits together.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use keywright_resp::reply::{Protocol, Writer};
+use keywright_store::{Confirmation, Failure, Unconfirmed};
+use tokio::sync::watch;
+
+use crate::in_force::snapshot::ConfigSnapshot;
+use crate::port::issue::{self, Issued, KeyRequest};
+use crate::port::redis::answer::write_lasts;
+use crate::port::redis::client::Client;
+use crate::port::redis::context::PortContext;
+use crate::port::redis::refused;
+use crate::port::redis::told::{AskedKeys, Away};
+
+/// What a reply that is held takes, beside what is answered behind it, bytes.
+const REPLY_BYTES: usize = 64;
+
+/// A reply.
+#[derive(Debug)]
+pub(super) struct HeldReply {
+    asked: AskedKeys,
+    answer: Answer,
+    unconfirmed: Unconfirmed,
+    protocol: Protocol,
+    behind: Vec<u8>,
+}
+
+/// What it tells if it is confirmed.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// Keys, or the last one.
+    Issued(Issued),
+    /// The last ones of several names.
+    Lasts(Vec<Option<u64>>),
+}
+
+/// One reply at least, in their order.
+#[derive(Debug)]
+pub(super) struct Held {
+    first: Unconfirmed,
+    replies: Vec<HeldReply>,
+    /// Without what was answered behind the last.
+    bytes: usize,
+}
+
+/// What came in place of each reply; nothing: they stand.
+type Instead = Option<Vec<Result<Issued, Failure>>>;
+
+/// Replies whose confirmation is under way.
+pub(super) struct Confirming {
+    held: Held,
+    coming: Pin<Box<dyn Future<Output = Instead> + Send>>,
+    began: Instant,
+}
+
+impl fmt::Debug for Confirming {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = out.debug_struct("Confirming");
+        shown.field("held", &self.held).finish_non_exhaustive()
+    }
+}
+
+impl HeldReply {
+    /// The request was read, and its keys are taken.
+    pub(super) fn new(
+        asked: AskedKeys,
+        answer: Answer,
+        unconfirmed: Unconfirmed,
+        protocol: Protocol,
+    ) -> Self {
+        Self {
+            asked,
+            answer,
+            unconfirmed,
+            protocol,
+            behind: Vec::new(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let keys = match &self.answer {
+            Answer::Issued(Issued::Keys(keys)) => usize::try_from(keys.len()).unwrap_or(usize::MAX),
+            Answer::Issued(_) => 1,
+            Answer::Lasts(lasts) => lasts.len(),
+        };
+        keys.saturating_mul(REPLY_BYTES)
+    }
+}
+
+impl Held {
+    pub(super) fn new(reply: HeldReply) -> Self {
+        Self {
+            first: reply.unconfirmed,
+            bytes: reply.bytes(),
+            replies: vec![reply],
+        }
+    }
+
+    pub(super) fn push(&mut self, reply: HeldReply) {
+        let behind = self.replies.last().map_or(0, |last| last.behind.len());
+        self.bytes = self.bytes.saturating_add(behind);
+        self.bytes = self.bytes.saturating_add(reply.bytes());
+        self.replies.push(reply);
+    }
+
+    /// What they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        let behind = self.replies.last().map_or(0, |last| last.behind.len());
+        self.bytes.saturating_add(behind)
+    }
+
+    /// Where what is answered behind them goes.
+    pub(super) fn behind<'a>(&'a mut self, out: &'a mut Vec<u8>) -> &'a mut Vec<u8> {
+        match self.replies.last_mut() {
+            Some(last) => &mut last.behind,
+            None => out,
+        }
+    }
+
+    /// One confirmation for all of them, whose requests have been read. `began`: when the first was.
+    pub(super) fn confirm(self, began: Instant, context: &PortContext) -> Confirming {
+        let is_of_one = self.replies.iter().all(|its| its.unconfirmed == self.first);
+        let unconfirmed = is_of_one.then_some(self.first);
+        let requests = self.replies.iter().map(|its| its.asked.request.clone());
+        let (snapshot, port) = (context.snapshot.clone(), context.port);
+        let settled = settle(requests.collect(), unconfirmed, began, (snapshot, port));
+        Confirming {
+            coming: Box::pin(settled),
+            held: self,
+            began,
+        }
+    }
+}
+
+/// What becomes of requests whose keys are taken; `unconfirmed` is what all of them wait for, and nothing where somebody else was active between them.
+async fn settle(
+    requests: Vec<KeyRequest>,
+    unconfirmed: Option<Unconfirmed>,
+    began: Instant,
+    (snapshot, port): (watch::Receiver<Arc<ConfigSnapshot>>, usize),
+) -> Instead {
+    let confirmation = match (requests.first(), unconfirmed) {
+        (Some(first), Some(unconfirmed)) => first.confirm(unconfirmed, began.into()).await,
+        (Some(_) | None, _) => Ok(Confirmation::GivenUp),
+    };
+    let mut instead = Vec::with_capacity(requests.len());
+    match confirmation {
+        Ok(Confirmation::Stands) => return None,
+        Ok(Confirmation::GivenUp) => {}
+        Err(failure) => instead.resize_with(requests.len(), || Err(failure.clone())),
+    }
+    // They are asked for anew, in their order. What is said of one of them holds of those behind it.
+    for request in requests.iter().skip(instead.len()) {
+        let found = match instead.last() {
+            None | Some(Ok(Issued::Keys(_) | Issued::Last(_))) => {
+                request.issue(snapshot.clone(), port).await
+            }
+            Some(Ok(Issued::Elsewhere(address))) => Ok(Issued::Elsewhere(address.clone())),
+            Some(Ok(Issued::BySuccessor)) => Ok(Issued::BySuccessor),
+            Some(Err(failure)) => Err(failure.clone()),
+        };
+        instead.push(found);
+    }
+    Some(instead)
+}
+
+impl Confirming {
+    /// Writes the replies, or what came in their place, once that is known. Inside: another program at this address gives keys now, so the
+    /// connection ends.
+    pub(super) fn poll(
+        &mut self,
+        client: &mut Client,
+        out: &mut Vec<u8>,
+        context: &mut PortContext,
+        waker: &mut Context<'_>,
+    ) -> Poll<Result<(), ()>> {
+        let instead = ready!(self.coming.as_mut().poll(waker));
+        let mut instead = instead.map(Vec::into_iter);
+        // Rights may have gone while they waited: then the keys are nobody's.
+        let known = client.look_again(&context.keys);
+        for reply in std::mem::take(&mut self.held.replies) {
+            let name = reply.asked.name().as_bytes();
+            let may = known.clone().and_then(|()| client.who().may_use(name));
+            let found = match (&mut instead, reply.answer) {
+                (None, answer) => Ok(answer),
+                (Some(instead), answer) => match (instead.next(), answer) {
+                    (Some(Ok(Issued::Keys(_) | Issued::Last(_))), Answer::Lasts(_)) | (None, _) => {
+                        Err(issue::nobody())
+                    }
+                    (Some(found), _) => found.map(Answer::Issued),
+                },
+            };
+            let mut to = Writer::new(out, reply.protocol);
+            let told = match may.and(found) {
+                Ok(Answer::Issued(issued)) => reply.asked.tell(issued, &context.keys, &mut to),
+                Ok(Answer::Lasts(lasts)) => {
+                    write_lasts(&lasts, &mut to);
+                    Ok(())
+                }
+                Err(failure) => {
+                    refused::refuse(&context.keys, reply.asked.name(), &failure, &mut to);
+                    Ok(())
+                }
+            };
+            reply.asked.took(1, self.began.elapsed());
+            match told {
+                Ok(()) => {}
+                Err(Away::Moved(moved)) => context.note_moved(moved),
+                Err(Away::Gone) => return Poll::Ready(Err(())),
+            }
+            out.extend_from_slice(&reply.behind);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
