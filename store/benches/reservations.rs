@@ -35,7 +35,8 @@ fn main() -> Result<()> {
 async fn reservations(url: &str, programs: usize, ms: u64) -> Result<u64> {
     let raw = RawStoreSettings {
         url: url.to_owned(),
-        any_file_system: true,
+        // Only a file has a file system that may be a doubtful one.
+        any_file_system: url.starts_with("file:"),
         store_ms_max: WAIT_MS_MAX,
         wait_ms_max: WAIT_MS_MAX,
         ..RawStoreSettings::default()
