@@ -107,17 +107,9 @@ impl Store {
             let _permit = self.free.acquire().await;
             let mut link = self.link().await?;
             let_in = true;
-            let mut pauses = AgainPauses::default();
-            loop {
-                match transaction.run(&mut link).await {
-                    Err(error) if error.is_again() => pauses.wait().await,
-                    result => {
-                        let result = result?;
-                        self.keep(link);
-                        return Ok(result);
-                    }
-                }
-            }
+            let result = until_done(&transaction, &mut link).await?;
+            self.keep(link);
+            Ok(result)
         };
         let result = match timeout(Duration::from_millis(ms), run).await {
             Ok(result) => result,
@@ -140,7 +132,7 @@ impl Store {
         let engine = self.engine().clone();
         let run = async {
             let mut link = Link::connect_to_restored(&engine).await?;
-            transaction.run(&mut link).await
+            until_done(&transaction, &mut link).await
         };
         match timeout(Duration::from_millis(ms), run).await {
             Ok(result) => result,
@@ -300,4 +292,18 @@ impl Store {
 /// `Send`.)
 pub(crate) trait Transaction<T>: Send + Sync {
     fn run(&self, link: &mut Link) -> impl Future<Output = Result<T, StoreError>> + Send;
+}
+
+/// Runs a transaction again, where nothing was done because others came first.
+async fn until_done<T>(
+    transaction: &impl Transaction<T>,
+    link: &mut Link,
+) -> Result<T, StoreError> {
+    let mut pauses = AgainPauses::default();
+    loop {
+        match transaction.run(link).await {
+            Err(error) if error.is_again() => pauses.wait().await,
+            result => return result,
+        }
+    }
 }

@@ -12,6 +12,7 @@ on_engines!(
     a_gap_lies_above_what_others_have,
     an_advance_takes_nothing_of_a_gap_away,
     an_advance_of_leases_takes_nothing_of_a_gap_away,
+    others_may_write_meanwhile,
 );
 
 const LOST: Duration = Duration::from_secs(60);
@@ -105,5 +106,31 @@ fn an_advance_of_leases_takes_nothing_of_a_gap_away(engine: Engine) -> Result<()
         let later_ms = schema.number(bound)?.saturating_sub(recorded_ms);
         assert!(later_ms > without_gap_ms, "{later_ms}");
         Ok(())
+    })
+}
+
+/// Somebody who restores a store has not stopped every program, or makes tags from another terminal.
+fn others_may_write_meanwhile(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_restored_meanwhile")?;
+    runtime()?.block_on(async {
+        open(&schema.raw())?.init().await?;
+        let writing = async {
+            for number in 0..40 {
+                let name = tag(&format!("t{number}"));
+                open(&schema.raw())?
+                    .create_tag(&name, &small_steps(100))
+                    .await?;
+            }
+            Ok::<(), anyhow::Error>(())
+        };
+        let restoring = async {
+            for _ in 0..20 {
+                open(&schema.raw())?.restored(LOST, BTreeMap::new()).await?;
+            }
+            Ok(())
+        };
+        let (written, restored) = tokio::join!(writing, restoring);
+        written?;
+        restored
     })
 }
