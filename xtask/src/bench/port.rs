@@ -13,7 +13,7 @@ use super::machine;
 use super::report::{Limit, Report, Section, Table, Target};
 use super::rounds::{Rounds, interleave};
 use crate::shell::step;
-use load::{CLIENTS, Load};
+use load::{Ask, Load};
 use served::{Served, Servers};
 
 /// How much is measured.
@@ -32,6 +32,8 @@ struct Figures {
     ids_per_s: f64,
     /// CPU seconds of the server per million ids.
     cpu_s: f64,
+    p99_us: f64,
+    p999_us: f64,
     /// Of strict tags: how long the store took to commit, milliseconds, and ids that each commit let go.
     commit: Option<(f64, f64)>,
 }
@@ -58,11 +60,13 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
     let figures = interleave(&contenders, sizes.rounds, |(served, load)| {
         let before = servers.confirmations(served)?;
         let before_ns = servers.cpu_ns(served)?;
-        let ids_per_s = load::run(servers.port(served), load, sizes.run_ms)?;
+        let run = load::run(servers.port(served), load, sizes.run_ms)?;
         let used_ns = servers.cpu_ns(served)?.saturating_sub(before_ns);
-        let ids = ids_per_s * sizes.run_ms as f64 / 1e3;
+        let ids = run.ids_per_s * sizes.run_ms as f64 / 1e3;
         Ok(Figures {
-            ids_per_s,
+            ids_per_s: run.ids_per_s,
+            p99_us: run.percentile_us(0.99),
+            p999_us: run.percentile_us(0.999),
             cpu_s: used_ns as f64 / 1e9 / ids * 1e6,
             commit: before
                 .zip(servers.confirmations(served)?)
@@ -92,29 +96,33 @@ fn section(
         "ids/s",
         "× redis-server, in memory",
         "CPU s per million ids",
+        "p99 µs",
+        "p99.9 µs",
     ]);
     for &(served, load) in contenders {
         let of = |figure: fn(&Figures) -> f64| {
             figures.spread(move |round| figure(&round[&(served, load)]))
         };
-        let ratio = match load.is_http() {
+        let ratio = match load.ask.is_http() {
             true => String::new(),
-            false => ratio(figures, (served, load)).to_string(),
+            false => ratio(figures, (served, load), Served::RedisInMemory).to_string(),
         };
         table.row(vec![
             format!("{}, {}", load.name(), served.name()),
             format!("{:.0}", of(|f| f.ids_per_s)),
             ratio,
             format!("{:.2}", of(|f| f.cpu_s)),
+            of(|f| f.p99_us).short(0),
+            of(|f| f.p999_us).short(0),
         ]);
     }
     Section {
         title: "Ids of key ports",
         text: vec![
             format!(
-                "{CLIENTS} connections for {} ms a run, from threads of the benchmark itself, which writes its requests and counts ends of \
-                 answers; client and server share the machine.\nThe store is a file of this machine. redis-server keeps nothing (in memory), \
-                 or each number before it answers (appendfsync always).",
+                "Each client is a connection, for {} ms a run, from threads of the benchmark itself, which writes its requests and counts ends of \
+                 answers; client and server share the machine. Latencies are those of a whole pipeline.\nThe store is a file of this machine. \
+                 redis-server keeps nothing (in memory), or each number before it answers (appendfsync always).",
                 sizes.run_ms
             ),
             "A key port gives no number twice after a crash, as redis-server does with appendfsync always only.".to_owned(),
@@ -151,27 +159,54 @@ fn strict(figures: &Rounds<Contender, Figures>, contenders: &[Contender]) -> Sec
     }
 }
 
-fn ratio(figures: &Rounds<Contender, Figures>, (served, load): Contender) -> super::rounds::Spread {
-    figures.spread(move |round| {
-        round[&(served, load)].ids_per_s / round[&(Served::RedisInMemory, load)].ids_per_s
-    })
+/// Ids per second, beside another server that is asked the same.
+fn ratio(
+    figures: &Rounds<Contender, Figures>,
+    (served, load): Contender,
+    beside: Served,
+) -> super::rounds::Spread {
+    figures.spread(move |round| round[&(served, load)].ids_per_s / round[&(beside, load)].ids_per_s)
 }
 
 fn targets(figures: &Rounds<Contender, Figures>) -> Vec<Target> {
-    let over_http = |load: Load| Target {
-        what: format!("over HTTP, {}: ids/s", load.name()),
-        seen: figures.spread(move |round| round[&(Served::KeysOverHttp, load)].ids_per_s),
-        limit: Limit::AtLeast(WANTED_PER_S),
+    let over_http = |ask: Ask| {
+        let load = Load::of(ask, served::HTTP_CLIENTS);
+        Target {
+            what: format!("over HTTP, {}: ids/s", load.name()),
+            seen: figures.spread(move |round| round[&(Served::KeysOverHttp, load)].ids_per_s),
+            limit: Limit::AtLeast(WANTED_PER_S),
+        }
     };
-    let beside_redis = |load: Load| Target {
-        what: format!("{}: ids/s × redis-server, in memory", load.name()),
-        seen: ratio(figures, (Served::KeysOverRedis, load)),
-        limit: Limit::AtLeast(1.0),
+    let beside = |load: Load, served: Served, wanted: f64| Target {
+        what: format!("{}: ids/s × {}", load.name(), served.name()),
+        seen: ratio(figures, (Served::KeysOverRedis, load), served),
+        limit: Limit::AtLeast(wanted),
     };
-    vec![
-        over_http(Load::Http100),
-        over_http(Load::HttpPipeline),
-        beside_redis(Load::Incr),
-        beside_redis(Load::IncrPipeline),
-    ]
+    let cpu = |load: Load| Target {
+        what: format!("{}: CPU per id × redis-server, in memory", load.name()),
+        seen: figures.spread(move |round| {
+            round[&(Served::KeysOverRedis, load)].cpu_s
+                / round[&(Served::RedisInMemory, load)].cpu_s
+        }),
+        limit: Limit::AtMost(1.0),
+    };
+    let refilled = Target {
+        what: format!(
+            "{}, while ranges of 1000 are refilled: p99.9 × p99",
+            Served::REFILLED.name()
+        ),
+        seen: figures.spread(|round| {
+            let its = &round[&(Served::KeysRefilled, Served::REFILLED)];
+            its.p999_us / its.p99_us
+        }),
+        limit: Limit::AtMost(2.0),
+    };
+    let mut targets = vec![over_http(Ask::Http100), over_http(Ask::HttpPipeline)];
+    let in_memory = Served::INCR.map(|load| beside(load, Served::RedisInMemory, 0.95));
+    targets.extend(in_memory);
+    targets.extend(Served::INCR.map(cpu));
+    targets.push(beside(Load::of(Ask::Incr, 1), Served::RedisOnDisk, 10.0));
+    targets.push(beside(Load::of(Ask::Incr, 8), Served::RedisOnDisk, 3.0));
+    targets.push(refilled);
+    targets
 }

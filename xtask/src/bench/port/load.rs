@@ -9,14 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use keywright_testkit::WAIT_MAX;
 
-/// Connections, a thread each.
-pub(super) const CLIENTS: usize = 20;
 /// Requests of a pipeline.
 const PIPELINE: usize = 16;
 
-/// What each of them asks.
+/// What clients ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Load {
+pub(super) enum Ask {
     Incr,
     IncrPipeline,
     Http,
@@ -24,21 +22,59 @@ pub(super) enum Load {
     Http100,
 }
 
+/// How many of them ask what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Load {
+    pub(super) ask: Ask,
+    /// Connections, a thread each.
+    pub(super) clients: usize,
+}
+
+/// What a run showed.
+pub(super) struct Run {
+    pub(super) ids_per_s: f64,
+    /// How long each answer took, or each pipeline, nanoseconds, shortest first.
+    latencies_ns: Vec<u64>,
+}
+
+impl Run {
+    /// The smallest latency that this part of them does not exceed, microseconds.
+    pub(super) fn percentile_us(&self, part: f64) -> f64 {
+        let rank = (self.latencies_ns.len() as f64 * part).ceil() as usize;
+        let figure = self.latencies_ns.get(rank.saturating_sub(1));
+        figure.map_or(f64::NAN, |&ns| ns as f64 / 1e3)
+    }
+}
+
 impl Load {
-    pub(super) fn name(self) -> &'static str {
+    pub(super) const fn of(ask: Ask, clients: usize) -> Load {
+        Load { ask, clients }
+    }
+
+    pub(super) fn name(self) -> String {
+        let Load { ask, clients } = self;
+        match clients {
+            1 => format!("{}, 1 client", ask.name()),
+            more => format!("{}, {more} clients", ask.name()),
+        }
+    }
+}
+
+impl Ask {
+    fn name(self) -> &'static str {
         match self {
-            Load::Incr => "INCR",
-            Load::IncrPipeline => "INCR, 16 in a pipeline",
-            Load::Http => "POST /v1/keys/id",
-            Load::HttpPipeline => "POST /v1/keys/id, 16 in a pipeline",
-            Load::Http100 => "POST /v1/keys/id?count=100",
+            Ask::Incr => "INCR",
+            Ask::IncrPipeline => "INCR, 16 in a pipeline",
+            Ask::Http => "POST /v1/keys/id",
+            Ask::HttpPipeline => "POST /v1/keys/id, 16 in a pipeline",
+            Ask::Http100 => "POST /v1/keys/id?count=100",
         }
     }
 
     pub(super) fn is_http(self) -> bool {
         match self {
-            Load::Incr | Load::IncrPipeline => false,
-            Load::Http | Load::HttpPipeline | Load::Http100 => true,
+            Ask::Incr | Ask::IncrPipeline => false,
+            Ask::Http | Ask::HttpPipeline | Ask::Http100 => true,
         }
     }
 
@@ -47,11 +83,11 @@ impl Load {
         const INCR: &str = "*2\r\n$4\r\nINCR\r\n$2\r\nid\r\n";
         const POST: &str = "POST /v1/keys/id HTTP/1.1\r\nHost: localhost\r\n\r\n";
         match self {
-            Load::Incr => (INCR, 1),
-            Load::IncrPipeline => (INCR, PIPELINE),
-            Load::Http => (POST, 1),
-            Load::HttpPipeline => (POST, PIPELINE),
-            Load::Http100 => (
+            Ask::Incr => (INCR, 1),
+            Ask::IncrPipeline => (INCR, PIPELINE),
+            Ask::Http => (POST, 1),
+            Ask::HttpPipeline => (POST, PIPELINE),
+            Ask::Http100 => (
                 "POST /v1/keys/id?count=100 HTTP/1.1\r\nHost: localhost\r\n\r\n",
                 1,
             ),
@@ -61,8 +97,8 @@ impl Load {
     /// Ids of one answer.
     fn ids(self) -> usize {
         match self {
-            Load::Incr | Load::IncrPipeline | Load::Http | Load::HttpPipeline => 1,
-            Load::Http100 => 100,
+            Ask::Incr | Ask::IncrPipeline | Ask::Http | Ask::HttpPipeline => 1,
+            Ask::Http100 => 100,
         }
     }
 
@@ -75,38 +111,51 @@ impl Load {
     }
 }
 
-/// Ids per second.
+/// Has clients ask for so long.
 ///
 /// # Errors
 /// A server breaks a connection off, or refuses.
-pub(super) fn run(port: u16, load: Load, run_ms: u64) -> Result<f64> {
+pub(super) fn run(port: u16, load: Load, run_ms: u64) -> Result<Run> {
     let over = AtomicBool::new(false);
     let began = Instant::now();
-    let answers = thread::scope(|scope| {
-        let clients = (0..CLIENTS).map(|_| scope.spawn(|| client(port, load, &over)));
+    let mut latencies_ns = thread::scope(|scope| {
+        let clients = (0..load.clients).map(|_| scope.spawn(|| client(port, load.ask, &over)));
         let clients: Vec<_> = clients.collect();
         thread::sleep(Duration::from_millis(run_ms));
         over.store(true, Ordering::Relaxed);
-        let counts = clients.into_iter().map(|client| match client.join() {
-            Ok(count) => count,
-            Err(_) => bail!("a client of the benchmark panicked"),
-        });
-        counts.sum::<Result<usize>>()
+        let mut all = Vec::new();
+        for client in clients {
+            match client.join() {
+                Ok(latencies_ns) => all.extend(latencies_ns?),
+                Err(_) => bail!("a client of the benchmark panicked"),
+            }
+        }
+        Ok(all)
     })?;
-    let ids = answers.saturating_mul(load.ids());
-    Ok(ids as f64 / began.elapsed().as_secs_f64())
+    let elapsed = began.elapsed();
+    latencies_ns.sort_unstable();
+    let (_, ahead) = load.ask.requests();
+    let ids = latencies_ns
+        .len()
+        .saturating_mul(ahead)
+        .saturating_mul(load.ask.ids());
+    Ok(Run {
+        ids_per_s: ids as f64 / elapsed.as_secs_f64(),
+        latencies_ns,
+    })
 }
 
-/// Asks until it is over; how many answers there were.
-fn client(port: u16, load: Load, over: &AtomicBool) -> Result<usize> {
+/// Asks until it is over; how long each answer took, or each pipeline.
+fn client(port: u16, ask: Ask, over: &AtomicBool) -> Result<Vec<u64>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).context("connecting")?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(WAIT_MAX))?;
-    let (request, ahead) = load.requests();
-    let (head, last) = load.answer();
+    let (request, ahead) = ask.requests();
+    let (head, last) = ask.answer();
     let requests = request.repeat(ahead);
     let mut bytes = vec![0; 64 << 10];
-    let mut answers = 0_usize;
+    let mut latencies_ns = Vec::new();
+    let mut asked = Instant::now();
     while !over.load(Ordering::Relaxed) {
         stream.write_all(requests.as_bytes())?;
         let mut left = ahead;
@@ -115,13 +164,16 @@ fn client(port: u16, load: Load, over: &AtomicBool) -> Result<usize> {
             let read = stream.read(&mut bytes)?;
             let read = bytes.get(..read).unwrap_or_default();
             if read.is_empty() || (is_first && !read.starts_with(head)) {
-                bail!("{}: {}", load.name(), read.escape_ascii());
+                bail!("{}: {}", ask.name(), read.escape_ascii());
             }
             is_first = false;
             let ends = read.iter().filter(|byte| **byte == last).count();
             left = left.saturating_sub(ends);
         }
-        answers = answers.saturating_add(ahead);
+        let now = Instant::now();
+        let took_ns = now.duration_since(asked).as_nanos();
+        latencies_ns.push(u64::try_from(took_ns).unwrap_or(u64::MAX));
+        asked = now;
     }
-    Ok(answers)
+    Ok(latencies_ns)
 }

@@ -12,8 +12,11 @@ use keywright_testkit::redis::{RedisServer, RedisTools, RespClient};
 use keywright_testkit::{WAIT_MAX, free_port, wait_until, workspace_root};
 
 use super::super::machine::cpu_ns;
-use super::load::Load;
+use super::load::{Ask, Load};
 use crate::shell::{cargo, run};
+
+/// Connections over HTTP.
+pub(super) const HTTP_CLIENTS: usize = 20;
 
 /// A server, and the protocol that it is asked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +24,8 @@ pub(super) enum Served {
     RedisInMemory,
     RedisOnDisk,
     KeysOverRedis,
+    /// Of a tag of which a thousand ids are reserved at a time, so that refills fall into every run.
+    KeysRefilled,
     KeysOverHttp,
     /// Of a strict tag, with the store in a file.
     StrictInFile,
@@ -29,10 +34,11 @@ pub(super) enum Served {
 }
 
 impl Served {
-    pub(super) const ALL: [Served; 6] = [
+    pub(super) const ALL: [Served; 7] = [
         Served::RedisInMemory,
         Served::RedisOnDisk,
         Served::KeysOverRedis,
+        Served::KeysRefilled,
         Served::KeysOverHttp,
         Served::StrictInFile,
         Served::StrictInEtcd,
@@ -46,6 +52,7 @@ impl Served {
             Served::RedisInMemory => "redis-server, in memory",
             Served::RedisOnDisk => "redis-server, appendfsync always",
             Served::KeysOverRedis | Served::KeysOverHttp => "keywright",
+            Served::KeysRefilled => "keywright, step held at 1000",
             Served::StrictInFile => "keywright, strict, store in a file",
             Served::StrictInEtcd => "keywright, strict, store in etcd",
         }
@@ -58,10 +65,28 @@ impl Served {
             | Served::RedisOnDisk
             | Served::KeysOverRedis
             | Served::StrictInFile
-            | Served::StrictInEtcd => &[Load::Incr, Load::IncrPipeline],
-            Served::KeysOverHttp => &[Load::Http, Load::HttpPipeline, Load::Http100],
+            | Served::StrictInEtcd => &Self::INCR,
+            Served::KeysRefilled => &[Self::REFILLED],
+            Served::KeysOverHttp => &Self::HTTP,
         }
     }
+
+    /// What all servers of the protocol of Redis are asked.
+    pub(super) const INCR: [Load; 4] = [
+        Load::of(Ask::Incr, 1),
+        Load::of(Ask::Incr, 8),
+        Load::of(Ask::Incr, 64),
+        Load::of(Ask::IncrPipeline, 8),
+    ];
+
+    const HTTP: [Load; 3] = [
+        Load::of(Ask::Http, HTTP_CLIENTS),
+        Load::of(Ask::HttpPipeline, HTTP_CLIENTS),
+        Load::of(Ask::Http100, HTTP_CLIENTS),
+    ];
+
+    /// What is asked while ranges are refilled.
+    pub(super) const REFILLED: Load = Load::of(Ask::Incr, 8);
 }
 
 /// All of them. They are ended when dropped.
@@ -69,6 +94,7 @@ pub(super) struct Servers {
     in_memory: RedisServer,
     on_disk: RedisServer,
     keywright: Keywright,
+    refilled: Keywright,
     strict: [Keywright; 2],
     _etcd: EtcdCluster,
 }
@@ -79,6 +105,15 @@ struct Keywright {
     redis: u16,
     http: u16,
     metrics: u16,
+}
+
+/// What its tag is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Its {
+    Distinct,
+    /// A thousand ids are reserved at a time.
+    Refilled,
+    Strict,
 }
 
 /// What confirmations of strict tags have been.
@@ -97,10 +132,11 @@ impl Servers {
         Ok(Servers {
             in_memory: RedisServer::start(tools, &["--appendonly", "no"])?,
             on_disk: RedisServer::start(tools, &on_disk)?,
-            keywright: Keywright::start(dir, "distinct", None)?,
+            keywright: Keywright::start(dir, "distinct", Its::Distinct, None)?,
+            refilled: Keywright::start(dir, "refilled", Its::Refilled, None)?,
             strict: [
-                Keywright::start(dir, "strict", None)?,
-                Keywright::start(dir, "strict-etcd", Some(&in_etcd))?,
+                Keywright::start(dir, "strict", Its::Strict, None)?,
+                Keywright::start(dir, "strict-etcd", Its::Strict, Some(&in_etcd))?,
             ],
             _etcd: etcd,
         })
@@ -112,6 +148,7 @@ impl Servers {
             Served::RedisInMemory => self.in_memory.port(),
             Served::RedisOnDisk => self.on_disk.port(),
             Served::KeysOverRedis => self.keywright.redis,
+            Served::KeysRefilled => self.refilled.redis,
             Served::KeysOverHttp => self.keywright.http,
             Served::StrictInFile => self.strict[0].redis,
             Served::StrictInEtcd => self.strict[1].redis,
@@ -124,6 +161,7 @@ impl Servers {
             Served::RedisInMemory
             | Served::RedisOnDisk
             | Served::KeysOverRedis
+            | Served::KeysRefilled
             | Served::KeysOverHttp => return Ok(None),
             Served::StrictInFile => &self.strict[0],
             Served::StrictInEtcd => &self.strict[1],
@@ -137,6 +175,7 @@ impl Servers {
             Served::RedisInMemory => self.in_memory.pid(),
             Served::RedisOnDisk => self.on_disk.pid(),
             Served::KeysOverRedis | Served::KeysOverHttp => self.keywright.process.id(),
+            Served::KeysRefilled => self.refilled.process.id(),
             Served::StrictInFile => self.strict[0].process.id(),
             Served::StrictInEtcd => self.strict[1].process.id(),
         })
@@ -154,9 +193,8 @@ fn build() -> Result<()> {
 }
 
 impl Keywright {
-    /// Built before. With a store in a file, or elsewhere: then the tag is strict, as it is by a name that says so.
-    fn start(dir: &Path, name: &str, url: Option<&str>) -> Result<Keywright> {
-        let is_strict = name.starts_with("strict");
+    /// Built before. With a store in a file, or elsewhere.
+    fn start(dir: &Path, name: &str, its: Its, url: Option<&str>) -> Result<Keywright> {
         let (redis, http, metrics) = (free_port()?, free_port()?, free_port()?);
         let dir = dir.join(name);
         fs::create_dir(&dir)?;
@@ -173,9 +211,9 @@ impl Keywright {
                 dir.join("store.db").display()
             ),
         };
-        let cluster = match is_strict {
-            true => format!("cluster_address = \"127.0.0.1:{redis}\"\n"),
-            false => String::new(),
+        let cluster = match its {
+            Its::Strict => format!("cluster_address = \"127.0.0.1:{redis}\"\n"),
+            Its::Distinct | Its::Refilled => String::new(),
         };
         let text = format!(
             "{store}\n[metrics]\nbind = \"127.0.0.1:{metrics}\"\n\n{}{}",
@@ -188,9 +226,14 @@ impl Keywright {
             command.args(arguments).arg("--config").arg(&file);
             command
         };
-        match is_strict {
-            true => run(&mut command(&["init", "--strict", "id"]))?,
-            false => run(&mut command(&["init"]))?,
+        match its {
+            Its::Strict => run(&mut command(&["init", "--strict", "id"]))?,
+            Its::Distinct => run(&mut command(&["init"]))?,
+            Its::Refilled => {
+                run(&mut command(&["init"]))?;
+                let held = ["tag", "alter", "id", "--step", "1000", "--step-max", "1000"];
+                run(&mut command(&held))?;
+            }
         }
         let log = fs::File::create(dir.join("log"))?;
         let process = command(&["run"])
@@ -209,7 +252,7 @@ impl Keywright {
             let listens = |port| TcpStream::connect(("127.0.0.1", port)).is_ok();
             Ok(listens(redis) && listens(http) && listens(metrics))
         })?;
-        if is_strict {
+        if its == Its::Strict {
             // Nobody is active at first.
             wait_until("keys of a strict tag", WAIT_MAX, || {
                 let mut client = RespClient::connect(redis)?;
