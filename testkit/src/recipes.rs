@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
-pub use libraries::{node, python, python_with_redis};
+pub use libraries::{node, node_with_redis, python, python_with_redis};
 pub use page::Page;
 
 use crate::{Result, workspace_root};

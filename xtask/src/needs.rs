@@ -207,6 +207,22 @@ pub(crate) fn to_run_recipes() -> Vec<Need> {
     needs
 }
 
+/// What clients of Redis need that key ports are tested with.
+pub(crate) fn to_run_redis_clients() -> Vec<Need> {
+    let has_redis = "exit(extension_loaded('redis') ? 0 : 1);";
+    let mut needs = to_keep_python();
+    needs.extend(to_run_node());
+    needs.extend([
+        Need::new("php-cli", "runs scripts of PHP", on_path("php")),
+        Need::new(
+            "php-redis",
+            "the client of PHP",
+            output(Command::new("php").args(["-r", has_redis])).is_ok(),
+        ),
+    ]);
+    needs
+}
+
 /// What libraries of the Python package index need, kept apart from the system's.
 fn to_keep_python() -> Vec<Need> {
     vec![

@@ -16,6 +16,8 @@ use crate::{check, fuzz, needs};
 
 /// How the names of suites end that run the recipes of the documentation.
 const RECIPES: &str = "recipes";
+/// The suite that runs other people's clients of Redis.
+const PORT: &str = "proxy_port";
 
 /// Run everything: the checks, the simulations, the fuzzers, and the tests against real servers.
 #[derive(Args)]
@@ -43,6 +45,7 @@ impl Test {
             }
             needs::install(&self.needs(&Starts::ALL))?;
             needs::install(&needs::to_run_recipes())?;
+            needs::install(&needs::to_run_redis_clients())?;
             needs::install(&needs::to_fuzz())?;
             needs::install(&needs::to_check_links())?;
             check::lints()?;
@@ -67,11 +70,12 @@ impl Test {
         }
         let kinds: Vec<Starts> = found.iter().map(|built| built.suite.starts).collect();
         needs::install(&self.needs(&kinds))?;
-        if found
-            .iter()
-            .any(|built| built.suite.name.ends_with(RECIPES))
-        {
+        let is_found = |name: &str| found.iter().any(|built| built.suite.name.ends_with(name));
+        if is_found(RECIPES) {
             needs::install(&needs::to_run_recipes())?;
+        }
+        if is_found(PORT) {
+            needs::install(&needs::to_run_redis_clients())?;
         }
         for starts in Starts::ALL {
             self.run_those_of(&found, starts, &mut tally)?;

@@ -22,6 +22,9 @@ use super::{File, runtime};
 /// How often is looked whether a program that takes over has keys, and whether clients of one that was taken over are left,
 /// milliseconds.
 const POLL_MS: u64 = 20;
+/// How long clients of ordered tags are still told which program gives the keys now, before their connections end, milliseconds: one
+/// that asks all the time finds its way before, and none of its requests is lost with its connection.
+const TELL_MS: u64 = 250;
 
 /// Serves until SIGTERM or Ctrl-C, or until a program that it started on SIGUSR2 has taken over.
 pub(crate) fn run(file: &File) -> Result<()> {
@@ -202,8 +205,12 @@ impl Running<'_> {
             End::Over => (true, Ok(())),
             End::Stop(outcome) => {
                 tell_systemd(NotifyState::Stopping);
-                // While clients can still be told who gives keys of ordered tags from now on.
-                self.keys().leave_order().await;
+                if self.keys().leave_order().await {
+                    tokio::select! {
+                        () = sleep(Duration::from_millis(TELL_MS)) => {}
+                        () = stop.said() => {}
+                    }
+                }
                 (false, outcome)
             }
             End::TakenOver(successor) => {

@@ -172,7 +172,8 @@ impl Keys {
     }
 
     /// The same for good, at a clean stop; waits a little until another program is active, if there is one, so that clients can be told which.
-    pub async fn leave_order(&self) {
+    /// Whether there are clients to be told: it issued keys, and another does now.
+    pub async fn leave_order(&self) -> bool {
         let mut changes = self.0.seat.changes();
         let left = self.0.seat.with(|standing| {
             standing.leaves = true;
@@ -187,23 +188,26 @@ impl Keys {
             (Arc::clone(&standing.owner), epoch, is_alone)
         });
         let Some((owner, epoch, is_alone)) = left else {
-            return;
+            return false;
         };
         self.0.seat.wake.notify_one();
-        if let Some(epoch) = epoch {
-            self.release(Arc::clone(&owner), epoch).await;
-            if !is_alone {
-                let limit = Duration::from_millis(SUCCESSOR_MS_MAX);
-                let known = async {
-                    while self.0.seat.is_where() == Where::Nowhere {
-                        if changes.changed().await.is_err() {
-                            return;
-                        }
-                    }
-                };
-                let _ = timeout(limit, known).await;
-            }
+        let Some(epoch) = epoch else {
+            return false;
+        };
+        self.release(Arc::clone(&owner), epoch).await;
+        if is_alone {
+            return false;
         }
+        let limit = Duration::from_millis(SUCCESSOR_MS_MAX);
+        let known = async {
+            while self.0.seat.is_where() == Where::Nowhere {
+                if changes.changed().await.is_err() {
+                    return false;
+                }
+            }
+            true
+        };
+        timeout(limit, known).await.unwrap_or(false)
     }
 
     /// Nobody asks what became of it: whoever gave the lease back issues nothing.

@@ -54,6 +54,9 @@ pub(super) const NODE: [Library; 7] = [
     Library::new("types of Node", "@types/node", "20.19.43"),
 ];
 
+/// The client of Redis for Node, from the same.
+const NODE_REDIS: [Library; 1] = [Library::new("ioredis", "ioredis", "6.0.0")];
+
 /// The Python of an environment with `PYTHON`.
 ///
 /// # Errors
@@ -89,10 +92,22 @@ fn python_with(kind: &str, libraries: &[Library]) -> Result<PathBuf> {
 /// # Errors
 /// It cannot be made; npm has said why.
 pub fn node() -> Result<PathBuf> {
-    let dir = kept("node", &NODE, |dir| {
+    node_with("node", &NODE)
+}
+
+/// A directory `node_modules` with the client of Redis.
+///
+/// # Errors
+/// As [`node`].
+pub fn node_with_redis() -> Result<PathBuf> {
+    node_with("node-redis", &NODE_REDIS)
+}
+
+fn node_with(kind: &str, libraries: &[Library]) -> Result<PathBuf> {
+    let dir = kept(kind, libraries, |dir| {
         fs::create_dir(dir)?;
         fs::write(dir.join("package.json"), "{\"private\": true}\n")?;
-        let packages = NODE
+        let packages = libraries
             .iter()
             .map(|one| format!("{}@{}", one.package, one.version));
         run(Command::new("npm")

@@ -1,12 +1,15 @@
 //! Clients as applications have them.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::ensure;
-use keywright_testkit::recipes::python_with_redis;
+use keywright_testkit::recipes::{node_with_redis, python_with_redis};
 use keywright_testkit::redis::RedisTools;
-use keywright_testkit::{Pki, Result, assert_has};
+use keywright_testkit::{Pki, Result, assert_has, workspace_root};
+
+use redis::TypedCommands;
 
 use super::Port;
 
@@ -17,6 +20,13 @@ pub(super) fn said(command: &mut Command) -> Result<String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {text}{errors}");
     Ok(text)
+}
+
+/// A program of a client, beside this file.
+pub(super) fn script(name: &str) -> PathBuf {
+    workspace_root()
+        .join("tests/tests/proxy_port/clients")
+        .join(name)
 }
 
 #[test]
@@ -132,5 +142,73 @@ fn redis_py_takes_keys() -> Result<()> {
             "pipeline(transaction=False)",
         ],
     );
+    Ok(())
+}
+
+/// What each of them is told of what it may not.
+const REFUSED: [&str; 4] = [
+    "keys are given once",
+    "TAG_UNKNOWN",
+    "WRONGTYPE",
+    "gives 1 key or more, not -1",
+];
+
+#[test]
+fn ioredis_takes_keys() -> Result<()> {
+    let port = Port::start("")?;
+    let mut node = Command::new("node");
+    node.env("NODE_PATH", node_with_redis()?);
+    node.arg(script("plain.js"));
+    let said = said(node.arg(port.proxy.key_port()?.to_string()))?;
+    assert_has(&said, &REFUSED);
+    assert_has(&said, &["there are no transactions"]);
+    Ok(())
+}
+
+#[test]
+fn php_takes_keys() -> Result<()> {
+    let port = Port::start("")?;
+    let mut php = Command::new("php");
+    php.arg(script("plain.php"));
+    let said = said(php.arg(port.proxy.key_port()?.to_string()))?;
+    assert_has(&said, &REFUSED);
+    Ok(())
+}
+
+#[test]
+fn the_redis_crate_takes_keys() -> Result<()> {
+    let port = Port::start("")?;
+    for protocol in ["resp2", "resp3"] {
+        let number = port.proxy.key_port()?;
+        let client =
+            redis::Client::open(format!("redis://127.0.0.1:{number}/?protocol={protocol}"))?;
+        let mut connection = client.get_connection()?;
+        let first = connection.incr("orders", 1)?;
+        assert_eq!(connection.get("orders")?, Some(first.to_string()));
+        assert_eq!(connection.incr("orders", 10)?, first + 10);
+        let mut pipeline = redis::pipe();
+        for _ in 0..10_000 {
+            pipeline.incr("orders", 1);
+        }
+        let ids: Vec<isize> = pipeline.query(&mut connection)?;
+        let last = first + 10;
+        assert!(ids.iter().zip(last + 1..).all(|(&id, wanted)| id == wanted));
+        let mut next = redis::cmd("KEYWRIGHT");
+        let next = next.arg(&["NEXT", "tokens", "COUNT", "3"]);
+        let uuids: BTreeSet<String> = next.query(&mut connection)?;
+        assert_eq!(uuids.len(), 3);
+        let refused = [
+            connection.set("orders", 1).map(|()| 0),
+            connection.incr("none", 1),
+            connection.incr("tokens", 1),
+            connection.incr("orders", -1),
+        ];
+        for (refused, why) in refused.into_iter().zip(REFUSED) {
+            match refused {
+                Ok(id) => panic!("{id}"),
+                Err(error) => assert_has(&error.to_string(), &[why]),
+            }
+        }
+    }
     Ok(())
 }

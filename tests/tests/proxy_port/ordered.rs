@@ -1,8 +1,10 @@
 //! Ordered tags: one program gives their keys, the others send clients to it.
 
+mod followers;
 mod hand_over;
 mod inversions;
 mod refused;
+mod rights;
 mod standby;
 mod strict;
 
@@ -47,9 +49,11 @@ impl Nodes {
         ways: &[ProxyConfig],
         scratch: TempDir,
     ) -> Result<Nodes> {
-        let lines = format!(
-            "{KEYS}cluster_address = \"127.0.0.1:$PORT\"\norder_ttl_ms = {TTL_MS}\n{lines}"
-        );
+        let ttl = match lines.contains("order_ttl_ms") {
+            true => String::new(),
+            false => format!("order_ttl_ms = {TTL_MS}\n"),
+        };
+        let lines = format!("{KEYS}cluster_address = \"127.0.0.1:$PORT\"\n{ttl}{lines}");
         let configs = ways.iter().map(|way| ProxyConfig {
             key_ports: vec![lines.clone()],
             http_ports: vec![KEYS.to_owned()],

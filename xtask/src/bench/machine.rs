@@ -122,6 +122,17 @@ pub(super) fn cpu_ns(pid: u32) -> Result<u64> {
     Ok(all)
 }
 
+/// Memory of a process that nobody shares, kilobytes.
+pub(super) fn dirty_kb(pid: u32) -> Result<f64> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Private_Dirty:"));
+    let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    Ok(kb.context("no Private_Dirty")?.trim().parse()?)
+}
+
 fn of_this_machine(
     date: String,
     rounds: u16,

@@ -1,5 +1,6 @@
 //! `cargo xtask bench port`: how many ids key ports give, over HTTP and beside a server of Redis, all in one run.
 
+mod idle;
 mod load;
 mod served;
 
@@ -77,11 +78,15 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
                 }),
         })
     })?;
+    drop(servers);
+    step("connections that are idle");
+    let idle = idle::measure(&tools, sizes.rounds)?;
     Ok(Report {
         machine: machine::facts_of_ports(&tools, sizes.rounds, load_before, started.elapsed())?,
         sections: vec![
             section(&figures, &contenders, sizes),
             strict(&figures, &contenders),
+            idle,
         ],
     })
 }

@@ -100,16 +100,16 @@ pub(super) struct Servers {
 }
 
 /// The program with both key ports.
-struct Keywright {
-    process: Child,
-    redis: u16,
+pub(super) struct Keywright {
+    pub(super) process: Child,
+    pub(super) redis: u16,
     http: u16,
     metrics: u16,
 }
 
 /// What its tag is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Its {
+pub(super) enum Its {
     Distinct,
     /// A thousand ids are reserved at a time.
     Refilled,
@@ -194,7 +194,7 @@ fn build() -> Result<()> {
 
 impl Keywright {
     /// Built before. With a store in a file, or elsewhere.
-    fn start(dir: &Path, name: &str, its: Its, url: Option<&str>) -> Result<Keywright> {
+    pub(super) fn start(dir: &Path, name: &str, its: Its, url: Option<&str>) -> Result<Keywright> {
         let (redis, http, metrics) = (free_port()?, free_port()?, free_port()?);
         let dir = dir.join(name);
         fs::create_dir(&dir)?;

@@ -1,6 +1,5 @@
 //! What a connection costs a proxy on which nothing is sent: its memory, beside HAProxy's.
 
-use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use anyhow::{Context, Result};
 use keywright_testkit::{Login, MariaServer, Wire};
 
 use super::ways::{Hop, Way};
+use crate::bench::machine::dirty_kb;
 use crate::bench::report::{Limit, Section, Table, Target};
 use crate::bench::rounds::{Rounds, interleave};
 
@@ -33,7 +33,7 @@ pub(super) fn measure(server: &MariaServer, dir: &Path, rounds: u16) -> Result<S
         let table = way.table();
         server.run("bench", &format!("TRUNCATE {table}"))?;
         let hop = Hop::start(way, server, dir)?;
-        let before = dirty_kb(&hop)?;
+        let before = dirty_kb(of(&hop)?)?;
         let per_connection = |now: f64| (now - before) / CONNECTIONS as f64;
         let login = Login::root("bench");
         let connect = |_| Wire::connect_tcp(hop.port(), &login);
@@ -41,7 +41,7 @@ pub(super) fn measure(server: &MariaServer, dir: &Path, rounds: u16) -> Result<S
             .map(connect)
             .collect::<Result<Vec<Wire>>>()?;
         sleep(Duration::from_secs(LEFT_ALONE_S));
-        let logged_in_kb = per_connection(dirty_kb(&hop)?);
+        let logged_in_kb = per_connection(dirty_kb(of(&hop)?)?);
         let insert = format!("INSERT INTO {table} (customer, note) VALUES (1, 'a')");
         for wire in &mut crowd {
             wire.run(&insert)?;
@@ -50,7 +50,7 @@ pub(super) fn measure(server: &MariaServer, dir: &Path, rounds: u16) -> Result<S
         sleep(Duration::from_secs(LEFT_ALONE_S));
         Ok(Figures {
             logged_in_kb,
-            used_kb: per_connection(dirty_kb(&hop)?),
+            used_kb: per_connection(dirty_kb(of(&hop)?)?),
         })
     })?;
     Ok(section(&figures))
@@ -85,13 +85,6 @@ fn section(figures: &Rounds<Way, Figures>) -> Section {
     }
 }
 
-fn dirty_kb(hop: &Hop) -> Result<f64> {
-    let pid = hop.pid().context("nothing stands on this way")?;
-    let path = format!("/proc/{pid}/smaps_rollup");
-    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Private_Dirty:"));
-    let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    Ok(kb.context("no Private_Dirty")?.trim().parse()?)
+fn of(hop: &Hop) -> Result<u32> {
+    hop.pid().context("nothing stands on this way")
 }
