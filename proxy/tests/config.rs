@@ -6,7 +6,7 @@ use keywright_proxy::config::Config;
 const SAMPLE: &str = include_str!("../keywright.toml");
 
 /// What the sample shows in a comment and is no default.
-const WITHOUT_DEFAULT: [&str; 14] = [
+const WITHOUT_DEFAULT: [&str; 15] = [
     "admin_password_file",
     "admin_password_env",
     "password_file",
@@ -18,6 +18,7 @@ const WITHOUT_DEFAULT: [&str; 14] = [
     "upstream_verify",
     "upstream_name",
     "rsa_key",
+    "worker_id_table",
     "leased_worker_ids",
     "fed_worker_ids",
     "assigned_worker_ids",

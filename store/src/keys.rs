@@ -193,7 +193,7 @@ impl Keys {
         let clock = Arc::clone(&self.0.clock);
         let supply = Arc::new(TimeSupply::new(
             space,
-            self.0.settings.snowflake,
+            self.0.settings.snowflake.clone(),
             clock,
             &limits,
         ));
@@ -219,7 +219,7 @@ impl Keys {
             feeder,
             Arc::clone(&self.0.store),
             limits,
-            self.0.settings.snowflake,
+            self.0.settings.snowflake.clone(),
         ));
         Ok(())
     }

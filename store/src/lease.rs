@@ -14,7 +14,7 @@ use keywright_core::{
 };
 use thiserror::Error;
 
-use crate::worker_ids::{Leasable, WorkerIds};
+use crate::worker_ids::{Leasable, NumberTable, WorkerIds};
 
 /// The row of a worker id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +108,28 @@ pub enum NoLease {
         /// Who holds it.
         owner: String,
     },
+    /// The table has given more than the layout has.
+    #[error(
+        "table {table} has given number {number}, and the layout's largest worker id is {worker_id_max}"
+    )]
+    NumbersUsedUp {
+        /// The table.
+        table: NumberTable,
+        /// The number.
+        number: u64,
+        /// The layout's largest.
+        worker_id_max: u32,
+    },
+    /// The table gives numbers a second time: it was made anew, or brought back from a backup.
+    #[error(
+        "table {table} has given number {worker_id}, which is not above all that it has given before"
+    )]
+    NumberKnown {
+        /// The table.
+        table: NumberTable,
+        /// The number.
+        worker_id: u32,
+    },
     /// All are taken.
     #[error("all worker ids from 0 to {worker_id_max} that may be leased are")]
     NoneFree {
@@ -118,9 +140,9 @@ pub enum NoLease {
     #[error("worker ids are {recorded} in the store, and {configured} in this configuration")]
     OtherWorkerIds {
         /// What the store has recorded.
-        recorded: WorkerIds,
+        recorded: Box<WorkerIds>,
         /// What the configuration says.
-        configured: WorkerIds,
+        configured: Box<WorkerIds>,
     },
     /// Somebody issues with another layout now.
     #[error("worker id {worker_id} is leased with layout \"{layout}\"")]
@@ -168,6 +190,50 @@ pub enum NoLease {
         /// The layout.
         layout: String,
     },
+}
+
+impl NoLease {
+    /// Whether each attempt uses a number up that never comes again.
+    pub(crate) fn uses_a_number_up(&self) -> bool {
+        match self {
+            Self::NumbersUsedUp {
+                table: _,
+                number: _,
+                worker_id_max: _,
+            }
+            | Self::NumberKnown {
+                table: _,
+                worker_id: _,
+            } => true,
+            Self::InUse {
+                worker_id: _,
+                owner: _,
+            }
+            | Self::NoneFree { worker_id_max: _ }
+            | Self::OtherWorkerIds {
+                recorded: _,
+                configured: _,
+            }
+            | Self::OtherLayout {
+                worker_id: _,
+                layout: _,
+            }
+            | Self::LayoutOverlap {
+                worker_id: _,
+                old: _,
+                new: _,
+            }
+            | Self::GoneBack {
+                worker_id: _,
+                bound_ms: _,
+            }
+            | Self::Superseded {
+                followed: _,
+                generation: _,
+            }
+            | Self::LayoutRanOut { layout: _ } => false,
+        }
+    }
 }
 
 /// Decides which worker id to take over, from all rows, which are locked.

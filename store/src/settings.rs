@@ -66,7 +66,7 @@ pub(crate) struct TagDefaults {
 }
 
 /// Settings of snowflake and readable ids, checked.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct SnowflakeSettings {
     pub(crate) layout: Layout,
     pub(crate) worker_id: Option<WorkerId>,
@@ -120,6 +120,9 @@ impl StoreSettings {
             problems.add("store.accept_loss_on_failover", "is for redis://");
         }
         let snowflake = snowflake_settings(snowflake, &mut problems);
+        if let (Some(engine), Some(its)) = (&engine, &snowflake) {
+            worker::check_table(engine, &its.worker_ids, &mut problems);
+        }
         match (engine, segment_table, snowflake) {
             (Some(engine), Some(segment_table), Some(snowflake)) if problems.0.is_empty() => {
                 Ok(Self {
@@ -189,7 +192,7 @@ impl StoreSettings {
 
     /// Which worker ids are leased, and which assigned.
     pub fn worker_ids(&self) -> WorkerIds {
-        self.snowflake.worker_ids
+        self.snowflake.worker_ids.clone()
     }
 
     /// Where these may begin.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::dialect::TableName;
 use crate::lease::space::Space;
 
 /// Some numbers that follow each other: `512-1023`, or a single one.
@@ -93,11 +94,50 @@ impl fmt::Display for IdRange {
     }
 }
 
+/// A table of UidGenerator's: it gives each program that starts a number that nobody had before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberTable(TableName);
+
+/// A text that names no such table.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("\"{text}\" is no name of a table (letters, digits, _ and $, with or without a schema)")]
+pub struct NumberTableError {
+    text: String,
+}
+
+impl NumberTable {
+    /// Reads a name, `WORKER_NODE` or `schema.WORKER_NODE`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(text: &str) -> Result<Self, NumberTableError> {
+        // It is MySQL's.
+        let table = TableName::parse(text, '`');
+        table.map(Self).ok_or_else(|| NumberTableError {
+            text: text.to_owned(),
+        })
+    }
+
+    /// As statements name it.
+    pub(crate) fn quoted(&self) -> &TableName {
+        &self.0
+    }
+}
+
+/// As settings name it.
+impl fmt::Display for NumberTable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.plain())
+    }
+}
+
 /// What a configuration says, or the store has recorded. Nothing said: any is leased, none assigned.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkerIds {
     /// What programs lease.
     pub leased: Option<IdRange>,
+    /// Where each program that starts gets a number of its own instead.
+    pub table: Option<NumberTable>,
     /// What databases lease that are fed.
     pub fed: Option<IdRange>,
     /// What databases are assigned.
@@ -127,7 +167,7 @@ impl WorkerIds {
 
     /// Whether anything is said.
     pub fn is_empty(&self) -> bool {
-        self.leased.is_none() && self.fed.is_none() && self.assigned.is_none()
+        *self == Self::default()
     }
 }
 
@@ -135,6 +175,9 @@ impl WorkerIds {
 impl fmt::Display for WorkerIds {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |range: Option<IdRange>| range.map_or("none".to_owned(), |its| its.to_string());
+        if let Some(table) = &self.table {
+            return write!(formatter, "from table {table}");
+        }
         write!(
             formatter,
             "leased {}, assigned {}",
@@ -187,8 +230,8 @@ mod tests {
     fn what_is_assigned_is_never_leased() {
         let ids = |leased: &str, assigned: &str| WorkerIds {
             leased: IdRange::parse(leased).ok(),
-            fed: None,
             assigned: IdRange::parse(assigned).ok(),
+            ..WorkerIds::default()
         };
         assert!(ids("", "").leasable(Space::Snowflake).has(1023));
         assert!(ids("0-9", "").leasable(Space::Snowflake).has(9));

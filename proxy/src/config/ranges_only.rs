@@ -46,6 +46,7 @@ pub(super) fn problems(
         ("worker_id", snowflake.worker_id.is_some()),
         ("worker_id_env", snowflake.worker_id_env.is_some()),
         ("worker_id_from_host", snowflake.worker_id_from_host),
+        ("worker_id_table", snowflake.worker_id_table.is_some()),
         ("leased_worker_ids", snowflake.leased_worker_ids.is_some()),
         ("fed_worker_ids", snowflake.fed_worker_ids.is_some()),
         (

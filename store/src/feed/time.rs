@@ -61,7 +61,7 @@ impl Feeding {
             server_ms: demand.now_ms,
             known: handed(false).map(|(handed, _)| handed),
             holder: demand.holder(&self.feeder.settings.address),
-            ids: self.snowflake.worker_ids,
+            ids: self.snowflake.worker_ids.clone(),
             layout: self.snowflake.layout,
             ahead_ms: cover_ms.saturating_add(lead_ms),
         };

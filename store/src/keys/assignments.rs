@@ -9,6 +9,7 @@ use crate::store::assigned_admin::{
     AdvanceNumbers, GiveUp, GivenUp, ListAssigned, ReleasedNumber, ReportCopy,
 };
 use crate::store::assigned_rows::{CommitAsk, ConfirmAsk, Confirmed, PlanAsk};
+use crate::store::number_table::LookAtNumbers;
 use crate::store::worker_id_admin::{RecordWorkerIds, WorkerIdsRecorded};
 use crate::store::worker_id_rows::{self, ReadWorkerIds};
 use crate::worker_ids::IdRange;
@@ -42,6 +43,12 @@ impl Keys {
             Some(recorded) if recorded.ids == ids && recorded.layout == layout => None,
             Some(recorded) => Some(worker_id_rows::differs(&recorded, &ids, &layout)),
         })
+    }
+
+    /// What is in the way of numbers out of a table, if they come from one.
+    pub(super) async fn lacks_numbers(&self) -> Option<Failure> {
+        let table = self.0.settings.worker_ids().table?;
+        self.run(LookAtNumbers { table }).await.err()
     }
 
     /// The numbers that are assigned.

@@ -77,6 +77,8 @@ impl Keys {
         if findings.iter().all(|its| its.severity == Severity::Warning) {
             let other = self.other_worker_ids().await.unwrap_or_else(Some);
             findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));
+            let lacks = self.lacks_numbers().await;
+            findings.extend(lacks.map(|failure| finding(Severity::Error)(failure.to_string())));
         }
         // Without their table it would be said once more.
         if !seen.lacks_tags {

@@ -97,6 +97,9 @@ pub struct RawSnowflakeSettings {
     pub worker_id_env: Option<String>,
     /// The same: the number that the host's name ends with, behind a dash, as in `shop-3`.
     pub worker_id_from_host: bool,
+    /// Each start of a program takes a number of its own from this table of UidGenerator's, as its generators do beside it: `WORKER_NODE`, or
+    /// `schema.WORKER_NODE`, on the server of the store. No number comes twice.
+    pub worker_id_table: Option<String>,
     /// Worker ids that programs lease, as `256-511`; without it any, or none where one of the next two options says something. The store records
     /// all ranges when `keywright init` runs, and programs that say otherwise get none.
     pub leased_worker_ids: Option<String>,
@@ -130,6 +133,7 @@ impl Default for RawSnowflakeSettings {
             worker_id: None,
             worker_id_env: None,
             worker_id_from_host: false,
+            worker_id_table: None,
             leased_worker_ids: None,
             fed_worker_ids: None,
             assigned_worker_ids: None,

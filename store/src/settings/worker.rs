@@ -2,11 +2,12 @@
 
 use keywright_core::{Layout, WorkerId};
 
+use super::EngineSettings;
 use super::problems::Problems;
 use super::raw::RawSnowflakeSettings;
 use crate::host::host;
 use crate::lease::space::Space;
-use crate::worker_ids::{IdRange, WorkerIds};
+use crate::worker_ids::{IdRange, NumberTable, WorkerIds};
 
 /// The ranges. One that is none is told among the problems, as are those that meet, or that the layout does not have.
 pub(super) fn worker_ids(
@@ -30,6 +31,7 @@ pub(super) fn worker_ids(
         leased: range("leased_worker_ids", &raw.leased_worker_ids),
         fed: range("fed_worker_ids", &raw.fed_worker_ids),
         assigned: range("assigned_worker_ids", &raw.assigned_worker_ids),
+        table: table(raw, problems),
     };
     let named = [
         ("leased_worker_ids", ids.leased),
@@ -49,6 +51,47 @@ pub(super) fn worker_ids(
         }
     }
     ids
+}
+
+/// Numbers of a table may be any, so nothing else may give some.
+fn table(raw: &RawSnowflakeSettings, problems: &mut Problems) -> Option<NumberTable> {
+    const SETTING: &str = "snowflake.worker_id_table";
+    let text = raw.worker_id_table.as_deref()?;
+    for (option, is_there) in [
+        ("worker_id", raw.worker_id.is_some()),
+        ("worker_id_env", raw.worker_id_env.is_some()),
+        ("worker_id_from_host", raw.worker_id_from_host),
+        ("leased_worker_ids", raw.leased_worker_ids.is_some()),
+        ("fed_worker_ids", raw.fed_worker_ids.is_some()),
+        ("assigned_worker_ids", raw.assigned_worker_ids.is_some()),
+    ] {
+        if is_there {
+            problems.add(
+                SETTING,
+                format!("excludes {option}: its numbers may be any"),
+            );
+        }
+    }
+    let table = NumberTable::parse(text);
+    table
+        .map_err(|error| problems.add(SETTING, error.to_string()))
+        .ok()
+}
+
+/// UidGenerator's table is in MySQL.
+pub(super) fn check_table(engine: &EngineSettings, ids: &WorkerIds, problems: &mut Problems) {
+    if ids.table.is_none() {
+        return;
+    }
+    match engine {
+        EngineSettings::MySql(_) => {}
+        EngineSettings::Postgres(_)
+        | EngineSettings::Etcd(_)
+        | EngineSettings::File(_)
+        | EngineSettings::Redis(_) => {
+            problems.add("snowflake.worker_id_table", "is for a store in MySQL");
+        }
+    }
 }
 
 /// A program that insists on a number may lease it.

@@ -6,7 +6,7 @@ use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 
 use super::switch_rows::make;
 use super::worker_id_rows::RecordedIds;
-use super::{Link, Row, StoreError, Transaction, column, values, worker_id_rows};
+use super::{Link, Row, StoreError, Transaction, column, number_table, values, worker_id_rows};
 use crate::engine::words::Words;
 use crate::lease::space::Space;
 use crate::lease::{
@@ -53,10 +53,14 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         lock_all(link).await?;
         let rows = all_rows(link, self.space.name()).await?;
         let recorded = worker_id_rows::read(link, link.words().in_share_mode()).await?;
-        let claim = match self.differs(recorded.as_ref()) {
-            None => plan_claim(&rows, &claimant, &self.limits, &era),
+        let wanted = match self.differs(recorded.as_ref()) {
             Some(no_lease) => Err(no_lease),
+            None => number_table::number(self, &rows, link).await?,
         };
+        let claim = wanted.and_then(|wanted| {
+            claimant.wanted = claimant.wanted.or(wanted);
+            plan_claim(&rows, &claimant, &self.limits, &era)
+        });
         let claim = match claim {
             Ok(claim) => claim,
             Err(no_lease) => {
@@ -84,11 +88,11 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
 impl TakeLease<'_> {
     /// Databases that are fed have the layout that is recorded; ids of others could meet theirs.
     fn differs(&self, recorded: Option<&RecordedIds>) -> Option<NoLease> {
-        let ids = recorded.map_or_else(WorkerIds::default, |recorded| recorded.ids);
+        let ids = recorded.map_or_else(WorkerIds::default, |recorded| recorded.ids.clone());
         if ids != self.worker_ids {
             return Some(NoLease::OtherWorkerIds {
-                recorded: ids,
-                configured: self.worker_ids,
+                recorded: Box::new(ids),
+                configured: Box::new(self.worker_ids.clone()),
             });
         }
         let (fed, recorded) = ids.fed.zip(recorded)?;

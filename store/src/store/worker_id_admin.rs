@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::assigned_rows;
 use super::lease_rows::{all_rows, lock_all};
-use super::worker_id_rows::{RecordedIds, differs, read};
+use super::worker_id_rows::{RecordedIds, differs, leased_text, read};
 use super::{Link, StoreError, Transaction, values};
 use crate::failure::Failure;
 use crate::lease::space::Space;
@@ -60,7 +60,8 @@ impl Transaction<Result<WorkerIdsRecorded, Failure>> for RecordWorkerIds {
             }
         };
         let text = |range: Option<IdRange>| range.map_or(String::new(), |its| its.to_string());
-        let [leased, fed, assigned] = [self.ids.leased, self.ids.fed, self.ids.assigned].map(text);
+        let leased = leased_text(&self.ids);
+        let [fed, assigned] = [self.ids.fed, self.ids.assigned].map(text);
         let (layout, words) = (self.layout.to_string(), link.words());
         let (or_update, now_ms) = (words.or_update("id"), words.now_ms());
         let write = format!(
@@ -94,6 +95,7 @@ impl RecordWorkerIds {
             Some(its) if !self.may_change => return Err(differs(its, &self.ids, &layout)),
             None | Some(_) => {}
         }
+        self.check_table(recorded, used)?;
         self.check_fed(used)?;
         let assigned = used.assigned;
         let in_use = |message: String| Err(Failure::new(Cause::WorkerIdInUse, message));
@@ -118,6 +120,30 @@ impl RecordWorkerIds {
         let first = self.ids.assigned.map_or(0, |range| range.first);
         let next_id = recorded.filter(|_| !assigned.is_empty());
         Ok(Some(next_id.map_or(first, |its| its.next_id.max(first))))
+    }
+
+    /// Generators beside this store may have any number of the table, and those that programs leased come from it, too, later.
+    fn check_table(&self, recorded: Option<&RecordedIds>, used: &Used<'_>) -> Result<(), Failure> {
+        let before = recorded.and_then(|its| its.ids.table.as_ref());
+        let message = match (before, &self.ids.table) {
+            (None, None) => return Ok(()),
+            (Some(before), Some(table)) if before == table => return Ok(()),
+            (Some(before), _) => {
+                format!("numbers of table {before} are others' worker ids, and cannot be leased")
+            }
+            (None, Some(table)) => match (used.snowflakes.first(), used.assigned.first()) {
+                (None, None) => return Ok(()),
+                (Some(row), _) => format!(
+                    "programs have leased worker id {}, which table {table} may give, too",
+                    row.worker_id
+                ),
+                (None, Some(id)) => format!(
+                    "worker id {id} was assigned to a database, and table {table} may give it, too"
+                ),
+            },
+        };
+        let failure = Failure::new(Cause::WorkerIdInUse, message);
+        Err(failure.hint("take another store for the one or the other"))
     }
 
     /// What databases were handed stays theirs, and what they are to be handed was nobody's.

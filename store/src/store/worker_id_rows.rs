@@ -4,7 +4,10 @@ use keywright_core::Cause;
 
 use super::{Link, Row, StoreError, Transaction, column};
 use crate::failure::Failure;
-use crate::worker_ids::{IdRange, WorkerIds};
+use crate::worker_ids::{IdRange, NumberTable, WorkerIds};
+
+/// What stands before the name of a table, where numbers come from one.
+const OF_TABLE: &str = "table ";
 
 /// What is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +30,37 @@ pub(super) async fn read(link: &mut Link, lock: &str) -> Result<Option<RecordedI
     row.as_ref().map(read_row).transpose()
 }
 
+/// As the column says it that has what programs lease.
+pub(super) fn leased_text(ids: &WorkerIds) -> String {
+    match (&ids.table, ids.leased) {
+        (Some(table), _) => format!("{OF_TABLE}{table}"),
+        (None, Some(range)) => range.to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+/// The table that the column names.
+fn table(row: &Row) -> Result<Option<NumberTable>, StoreError> {
+    let text: String = column(row, "leased")?;
+    let Some(name) = text.strip_prefix(OF_TABLE) else {
+        return Ok(None);
+    };
+    let table = NumberTable::parse(name).map_err(|_| StoreError::Column {
+        column: "leased".to_owned(),
+        value: text.clone(),
+    })?;
+    Ok(Some(table))
+}
+
 fn read_row(row: &Row) -> Result<RecordedIds, StoreError> {
+    let table = table(row)?;
     Ok(RecordedIds {
         ids: WorkerIds {
-            leased: range(row, "leased")?,
+            leased: match table {
+                Some(_) => None,
+                None => range(row, "leased")?,
+            },
+            table,
             fed: range(row, "fed")?,
             assigned: range(row, "assigned")?,
         },

@@ -30,6 +30,9 @@ pub(super) const SUPERSEDED_HINT: &str =
 /// Renewals per lease: two may fail before others may try to take it.
 const RENEWALS_PER_LEASE: u64 = 3;
 
+/// After that long another number is taken from a table whose last one could not be used, milliseconds.
+const NUMBER_PAUSE_MS: u64 = 600_000;
+
 /// What only this task knows.
 struct Keeper {
     supply: Arc<TimeSupply>,
@@ -141,7 +144,7 @@ impl Keeper {
                 skew_ms_max: settings.skew_ms_max,
                 window_ms: settings.bound_window_ms,
             },
-            worker_ids: settings.worker_ids,
+            worker_ids: settings.worker_ids.clone(),
             holder: &self.holder,
             lease_ms: settings.lease_ms,
         };
@@ -157,7 +160,7 @@ impl Keeper {
                 }
                 let failure = self.no_lease(&no_lease);
                 self.supply.demand.failed(failure, 0, Outlook::Stays);
-                return Err(None);
+                return Err(no_lease.uses_a_number_up().then_some(NUMBER_PAUSE_MS));
             }
             // It may have been written: the next attempt finds it under our name, and takes it over once more.
             Err(error) => return Err(self.store_failed(self.store.failure(&error))),

@@ -79,12 +79,12 @@ impl TimeSupply {
             layout,
             wanted,
             worker_id_max,
+            watch: ClockWatch::new(space, &settings),
             settings,
             clock,
             skew_ms: AtomicI64::new(0),
             lease: ArcSwapOption::const_empty(),
             followed: Mutex::default(),
-            watch: ClockWatch::new(space, &settings),
             demand: Demand::new(
                 space.name().to_owned(),
                 limits.wait_ms_max,

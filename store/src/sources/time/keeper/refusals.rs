@@ -86,6 +86,18 @@ impl Keeper {
             } => Failure::new(Cause::WorkerIdInUse, message).hint(
                 "choose another worker_id, leave it out, or wait until the lease has expired",
             ),
+            NoLease::NumbersUsedUp {
+                table: _,
+                number: _,
+                worker_id_max: _,
+            } => Failure::new(Cause::WorkersFull, message)
+                .hint("choose a layout with more worker bits, for the generators beside this program, too"),
+            NoLease::NumberKnown {
+                table: _,
+                worker_id: _,
+            } => Failure::new(Cause::BoundDamaged, message).hint(
+                "was it made anew, or brought back from a backup? Raise its AUTO_INCREMENT above every number that generators and programs have had",
+            ),
             NoLease::NoneFree { worker_id_max: _ } => Failure::new(Cause::WorkersFull, message)
                 .hint("choose a layout with more worker bits, or a wider range in leased_worker_ids"),
             NoLease::OtherWorkerIds {
