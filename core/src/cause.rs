@@ -81,6 +81,9 @@ pub enum Cause {
     /// A program handed over ids, or time, that this server does not take: it has started anew since they were asked for, has others already, or they
     /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
     HandOverRefused,
+    /// The ids of the tag come from elsewhere: `keywright.source` says that it was moved to a store, and its row is of before; or the store has closed it,
+    /// because a database issues them. Or a step of `keywright tag move` came out of turn; the message says which is next.
+    TagMoved,
     /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
     /// `keywright.set_hide_key` brings back a key that a dump left out.
     HideKeyMismatch,
@@ -214,7 +217,7 @@ const HTTP_STATUSES: [(Cause, u16); 10] = [
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 32] = [
+    pub const OF_POSTGRES: [Self; 33] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -246,6 +249,7 @@ impl Cause {
         Self::IdentityUncommitted,
         Self::NotFed,
         Self::HandOverRefused,
+        Self::TagMoved,
         Self::HideKeyMismatch,
     ];
 
@@ -327,6 +331,7 @@ impl Cause {
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
             Self::NotFed             => Row::of("not_fed", "55P03", NO_KEY, true, "store"),
             Self::HandOverRefused    => Row::of("hand_over_refused", "55000", ARGUMENTS, false, "state"),
+            Self::TagMoved           => Row::of("tag_moved", "55000", NO_KEY, false, "state"),
             Self::HideKeyMismatch    => Row::of("hide_key_mismatch", "55000", NO_KEY, false, "setup"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),

@@ -42,6 +42,7 @@ pub mod readable;
 pub mod register;
 pub mod segment;
 pub mod snowflake;
+pub mod source;
 pub mod step;
 pub mod tag;
 pub mod uuids;
@@ -75,6 +76,7 @@ pub use segment::{
     Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,
 };
 pub use snowflake::{BoundReached, SnowflakeWord, TickError};
+pub use source::{SourceSetting, SourceSettingError};
 pub use step::{RateWindow, Step, StepError, StepPolicy, rate_per_s};
 pub use tag::{Tag, TagError};
 pub use writer::{Note, Writer};

@@ -1,9 +1,11 @@
 //! What must hold before anything is issued or changed: preloaded, writable, no script of an extension. SQL functions ask first.
 
 use keywright_core::cause::Cause;
+use keywright_core::tag::Tag;
 
 use crate::failure::Failure;
 use crate::server::{process, transaction};
+use crate::settings;
 use crate::shmem::area;
 
 /// Fails where nothing may be changed, and in the script of an extension.
@@ -48,6 +50,34 @@ pub fn not_preloaded() -> Failure {
     )
     .detail("Ids are issued from shared memory, which the server sets up when it starts.")
     .hint("Add keywright to shared_preload_libraries in postgresql.conf and restart the server.")
+}
+
+/// Fails where a tag may not issue ids of its own: the server was told that tags of this name were moved to a store so often, and the row's number,
+/// for which it was returned, is another. The row may be of an old catalogue, and the store may have given what it would issue.
+///
+/// # Errors
+/// `tag_moved`.
+pub fn may_be_native(tag: &Tag, number: u32) -> Result<(), Failure> {
+    let moves = settings::moves_of(tag);
+    if moves == number {
+        return Ok(());
+    }
+    let failure = Failure::new(
+        Cause::TagMoved,
+        format!("tag \"{tag}\" issues no ids of its own on this server"),
+    )
+    .detail(format!(
+        "keywright.source is \"{}\", so it counts {moves} moves to a store, and the tag's row is of move {number}.",
+        settings::source()
+    ));
+    Err(match moves > number {
+        true => failure.hint(format!(
+            "Run keywright tag move {tag} --to fed where the store is, also where this is an old backup or a standby that was promoted; a new tag of this name is made by keywright.create_fed_tag."
+        )),
+        false => failure.hint(format!(
+            "Set keywright.source to '{tag}=fed:{number}', beside what it says of other tags, and restart the server."
+        )),
+    })
 }
 
 /// Fails unless the server preloaded the library.

@@ -39,7 +39,7 @@ pub extern "C-unwind" fn _PG_init() {
     settings::define();
     process_utility::watch_statements();
     if preloading {
-        settings::define_sizes();
+        settings::define_for_life().or_raise();
         startup::install_hooks();
         object_access::watch_drops();
     }

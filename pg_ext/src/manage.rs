@@ -11,6 +11,7 @@ pub mod hand_over;
 pub mod hide;
 pub mod layout;
 pub mod lower_bound;
+pub mod moving;
 pub mod promoted;
 pub mod restored;
 pub mod tags;

@@ -1,9 +1,16 @@
 //! Every setting of the extension, defined in one place. What a setting means for a user is in the
 //! README; none of them can change who this database is (worker id, layout): that is recorded by SQL.
 
+use std::ffi::CString;
+use std::sync::OnceLock;
+
+use keywright_core::cause::Cause;
 use keywright_core::policy::ClockPolicy;
+use keywright_core::source::SourceSetting;
+use keywright_core::tag::Tag;
 use pgrx::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
+use crate::failure::Failure;
 use crate::server::guc;
 
 /// What to do while the clock reads earlier than it did: the setting's spelling of [`ClockPolicy`].
@@ -45,6 +52,9 @@ static FED_COVER_S: GucSetting<i32> = GucSetting::<i32>::new(1_200);
 static IDS_PER_CALL_MAX: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static TAGS_MAX: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 static WORKERS_MAX: GucSetting<i32> = GucSetting::<i32>::new(64);
+static SOURCE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"native"));
+/// What it says; read when the server starts, before it has other processes.
+static SOURCES: OnceLock<SourceSetting> = OnceLock::new();
 
 /// Whether this session's clock policy is `carry`, for the path that runs once per id.
 #[inline]
@@ -120,6 +130,19 @@ pub fn tags_max() -> usize {
 /// Snowflake and readable words that shared memory has room for.
 pub fn workers_max() -> usize {
     usize::try_from(WORKERS_MAX.get()).unwrap_or(1)
+}
+
+/// How often tags of this name were moved to a store, as the server was told; 0: never.
+pub fn moves_of(tag: &Tag) -> u32 {
+    // Without it nothing was preloaded, and nothing issues.
+    let sources = SOURCES.get();
+    sources.map_or(u32::MAX, |sources| sources.number_of(tag))
+}
+
+/// What `keywright.source` says, for messages.
+pub fn source() -> String {
+    let text = SOURCE.get();
+    text.map_or(String::new(), |text| text.to_string_lossy().into_owned())
 }
 
 /// The server refuses values below a setting's minimum, none of which is negative.
@@ -277,9 +300,36 @@ fn refill_numbers() -> [Number; 5] {
     ]
 }
 
-/// Defines the settings that size shared memory; only while the server preloads libraries, because
+/// Defines the settings that need a restart; only while the server preloads libraries, because
 /// defining them later ends the connection.
-pub fn define_sizes() {
+///
+/// # Errors
+/// What the server was told of tags that were moved cannot be read: it must not start with less.
+pub fn define_for_life() -> Result<(), Failure> {
+    define_sizes();
+    GucRegistry::define_string_guc(
+        c"keywright.source",
+        c"Tags that are fed from a store, whatever an old catalogue says, and how often they were moved.",
+        c"native; fed:1 for all tags of the server; orders=fed:1, parcels=fed:2 for those that are named. Set it on every standby first, and keep it; \
+          changing it needs a restart of the server.",
+        &SOURCE,
+        GucContext::Postmaster,
+        GucFlags::default(),
+    );
+    // Only where all are defined, or these would count as misspelt.
+    guc::refuse_unknown_settings();
+    let parsed = SourceSetting::parse(&source()).map_err(|error| {
+        Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("keywright.source cannot be read: {error}"),
+        )
+        .hint("For instance keywright.source = 'orders=fed:1'; a server that does not know which tags were moved must not issue.")
+    })?;
+    SOURCES.get_or_init(|| parsed);
+    Ok(())
+}
+
+fn define_sizes() {
     let size = |name, short, setting, range| Number {
         name,
         short,
@@ -303,6 +353,4 @@ pub fn define_sizes() {
         (1, 4_096),
     )
     .define();
-    // Only where all are defined, or the sizes would count as misspelt.
-    guc::refuse_unknown_settings();
 }

@@ -6,7 +6,7 @@
 -- promoted, sync_binlog = 1 and (semi-)synchronous replication.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi, nor change issue_order. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order, start_id or heir. Everything else may be changed while proxies run; they read it with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'name of the key space',
     hi             BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'first id that is not reserved',
@@ -26,6 +26,8 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     key_space_id   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'drawn when the tag was made: a tag of another store, or one made anew, is another key space',
     dropped_ms     BIGINT NULL COMMENT 'when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not',
     issue_order    VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'distinct' COMMENT 'distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed',
+    start_id       BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'the first id that was ever given, or will be',
+    heir           VARCHAR(96) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the tag is closed: this database issues its ids natively, by system identifier, object id and life of its memory; NULL: it is open',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';
@@ -235,3 +237,14 @@ CREATE TABLE IF NOT EXISTS keywright_order_node (
     seen_at        DATETIME(3) NOT NULL COMMENT 'UTC',
     PRIMARY KEY (program)
 ) ENGINE = InnoDB COMMENT = 'Keywright: programs that may issue ids of ordered tags';
+
+-- One row per PostgreSQL database whose tag of this name moved to the store, or back: which move it was. Never delete a row.
+CREATE TABLE IF NOT EXISTS keywright_moved (
+    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    system_id      VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the server''s system identifier',
+    database_oid   BIGINT UNSIGNED NOT NULL,
+    move_number    BIGINT UNSIGNED NOT NULL COMMENT 'as keywright.source counts there',
+    place          VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'where the database was then, for people',
+    moved_at_ms    BIGINT NOT NULL COMMENT 'unix milliseconds',
+    PRIMARY KEY (tag, system_id, database_oid)
+) ENGINE = InnoDB COMMENT = 'Keywright: databases whose tags moved to the store, or back';

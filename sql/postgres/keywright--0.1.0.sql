@@ -25,12 +25,16 @@ CREATE TABLE keywright.tag (
     hide_bits   integer,
     hide_fingerprint text   COLLATE "C",
     refill_threshold_percent integer CHECK (refill_threshold_percent BETWEEN 1 AND 99),
+    move_number integer     NOT NULL DEFAULT 0 CHECK (move_number >= 0),
+    move_before integer     NOT NULL DEFAULT 0 CHECK (move_before >= 0),
     CHECK ((hide_bits IS NULL) OPERATOR(pg_catalog.=) (hide_fingerprint IS NULL)),
     CHECK (source OPERATOR(pg_catalog.=) 'native' OR hide_bits IS NULL)
 );
 COMMENT ON TABLE keywright.tag IS 'definitions of tags; change them with keywright.create_tag, alter_tag, drop_tag, advance_tag';
 COMMENT ON COLUMN keywright.tag.id IS 'the bound of the tag is the sequence keywright.tag_<id>, its note keywright.tag_<id>_note';
 COMMENT ON COLUMN keywright.tag.source IS 'native: this database reserves ids. fed: programs hand over ids out of a store; then the sequences hold the largest id that was handed over, and the key space';
+COMMENT ON COLUMN keywright.tag.move_number IS 'counts moves to a store, as keywright.source does; a native tag issues only where both have the same number';
+COMMENT ON COLUMN keywright.tag.move_before IS 'move_number before the tag was moved last';
 COMMENT ON COLUMN keywright.tag.generation IS 'grows when a tag is re-created with forget_issued';
 COMMENT ON COLUMN keywright.tag.dropped_at IS 'a dropped tag keeps its bound, so that it goes on above it when it is created again';
 COMMENT ON COLUMN keywright.tag.hide_bits IS 'ids of a tag that hides its volume have so many bits; NULL: its ids are its numbers';
@@ -351,6 +355,32 @@ CREATE FUNCTION keywright.handed_time(OUT worker_id integer, OUT until_ms bigint
 COMMENT ON FUNCTION keywright.handed_time() IS
     'until when worker ids were handed over, in whatever database: a store that reserved less has gone back';
 
+-- These are steps of keywright tag move, which takes them in the order that no id comes twice; see docs/postgres/moving.md.
+CREATE FUNCTION keywright.tag_move(tag text, OUT source text, OUT number integer, OUT before integer, OUT setting integer, OUT above bigint,
+        OUT key_space bigint, OUT incarnation text, OUT system text, OUT database bigint) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_tag_move_wrapper';
+COMMENT ON FUNCTION keywright.tag_move(text) IS
+    'where a tag stands that moves to a store or back, once that is durable; for keywright tag move';
+
+CREATE FUNCTION keywright.move_to_fed(tag text, number integer) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_move_to_fed_wrapper';
+COMMENT ON FUNCTION keywright.move_to_fed(text, integer) IS
+    'a native tag issues no more ids of its own; returns the largest that it may have issued; for keywright tag move';
+
+CREATE FUNCTION keywright.move_opened(tag text, number integer, key_space text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_move_opened_wrapper';
+COMMENT ON FUNCTION keywright.move_opened(text, integer, text) IS
+    'a store has opened a tag that was moved to it, above all its ids: it may be fed; for keywright tag move';
+
+CREATE FUNCTION keywright.move_to_native(tag text, number integer, incarnation text, key_space text, above bigint) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_move_to_native_wrapper';
+COMMENT ON FUNCTION keywright.move_to_native(text, integer, text, text, bigint) IS
+    'the heir that a store named when it closed a tag issues ids of its own again, above all that the store gave; for keywright tag move';
+
 -- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
 CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT same_life boolean,
         OUT suspended boolean, OUT here boolean, OUT layout text, OUT system text, OUT database bigint) RETURNS SETOF record
@@ -429,6 +459,10 @@ REVOKE ALL ON FUNCTION
     keywright.handed_time(),
     keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint),
     keywright.handed_over(text[]),
+    keywright.tag_move(text),
+    keywright.move_to_fed(text, integer),
+    keywright.move_opened(text, integer, text),
+    keywright.move_to_native(text, integer, text, text, bigint),
     keywright.assignment(),
     keywright.mark_assignment(text, text),
     keywright.assign_worker_id(text, integer, integer, integer, timestamptz, boolean),

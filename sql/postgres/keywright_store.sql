@@ -6,7 +6,7 @@
 -- program waits for them whatever synchronous_commit says.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi, nor change issue_order. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order, start_id or heir. Everything else may be changed while proxies run; they read it with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            TEXT NOT NULL, -- name of the key space
     hi             BIGINT NOT NULL DEFAULT 1, -- first id that is not reserved
@@ -26,6 +26,8 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the tag was made: a tag of another store, or one made anew, is another key space
     dropped_ms     BIGINT, -- when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not
     issue_order    TEXT NOT NULL DEFAULT 'distinct', -- distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed
+    start_id       BIGINT NOT NULL DEFAULT 1, -- the first id that was ever given, or will be
+    heir           TEXT, -- the tag is closed: this database issues its ids natively, by system identifier, object id and life of its memory; NULL: it is open
     PRIMARY KEY (tag)
 );
 
@@ -232,4 +234,15 @@ CREATE TABLE IF NOT EXISTS keywright_order_node (
     address TEXT NOT NULL, -- where clients reach it
     seen_at BIGINT NOT NULL,
     PRIMARY KEY (program)
+);
+
+-- One row per PostgreSQL database whose tag of this name moved to the store, or back: which move it was. Never delete a row.
+CREATE TABLE IF NOT EXISTS keywright_moved (
+    tag          TEXT NOT NULL,
+    system_id    TEXT NOT NULL, -- the servers system identifier
+    database_oid BIGINT NOT NULL,
+    move_number  BIGINT NOT NULL, -- as keywright.source counts there
+    place        TEXT NOT NULL, -- where the database was then, for people
+    moved_at_ms  BIGINT NOT NULL, -- unix milliseconds
+    PRIMARY KEY (tag, system_id, database_oid)
 );

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use keywright_core::Mark;
+use keywright_core::{Mark, Tag};
 use thiserror::Error;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -145,6 +145,33 @@ pub(crate) struct DatabaseStanding {
     pub(crate) name: DatabaseName,
 }
 
+/// What a database says of a tag that may move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TagStanding {
+    /// `native` or `fed`.
+    pub(crate) source: String,
+    /// The number of the last move.
+    pub(crate) number: u32,
+    /// The one before.
+    pub(crate) before: u32,
+    /// What `keywright.source` counts.
+    pub(crate) setting: u32,
+    /// The largest id that it may have issued, or was handed.
+    pub(crate) above: u64,
+    /// The mark of the key space that it was handed ids of.
+    pub(crate) key_space: Option<u64>,
+    /// The life of the server's memory.
+    pub(crate) incarnation: String,
+    pub(crate) system: String,
+    pub(crate) database: u32,
+}
+
+impl TagStanding {
+    pub(crate) fn is_fed(&self) -> bool {
+        self.source == "fed"
+    }
+}
+
 /// How far a database used a number that it gave up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UsedUntil {
@@ -261,6 +288,78 @@ impl Database {
                     above => 'epoch'::timestamptz + $5::bigint * interval '1 ms', unused => $6)";
         let values: [&(dyn ToSql + Sync); 6] =
             [&mark, &worker_id, &first, &last, &above_ms, &is_unused];
+        self.client.execute(call, &values).await?;
+        Ok(())
+    }
+
+    /// Where a tag stands.
+    pub(crate) async fn tag_move(&self, tag: &Tag) -> Result<TagStanding, DatabaseError> {
+        let select = "SELECT source, number, before, setting, above, key_space, incarnation, system, database FROM keywright.tag_move($1)";
+        let row = self.client.query_one(select, &[&tag.as_str()]).await?;
+        let small = |name: &str| -> Result<u32, DatabaseError> {
+            number(row.try_get::<_, i32>(name)?.into())
+        };
+        let large = |number: i64| {
+            u64::try_from(number).map_err(|_| DatabaseError::Answer(number.to_string()))
+        };
+        let key_space: Option<i64> = row.try_get("key_space")?;
+        Ok(TagStanding {
+            source: row.try_get("source")?,
+            number: small("number")?,
+            before: small("before")?,
+            setting: small("setting")?,
+            above: large(row.try_get("above")?)?,
+            key_space: key_space.map(large).transpose()?,
+            incarnation: row.try_get("incarnation")?,
+            system: row.try_get("system")?,
+            database: number(row.try_get("database")?)?,
+        })
+    }
+
+    /// A native tag issues no more ids of its own; the largest that it may have issued.
+    pub(crate) async fn move_to_fed(&self, tag: &Tag, number: u32) -> Result<u64, DatabaseError> {
+        let number = i32::try_from(number).unwrap_or(i32::MAX);
+        let call = "SELECT keywright.move_to_fed($1, $2)";
+        let row = self
+            .client
+            .query_one(call, &[&tag.as_str(), &number])
+            .await?;
+        let above: i64 = row.try_get(0)?;
+        u64::try_from(above).map_err(|_| DatabaseError::Answer(above.to_string()))
+    }
+
+    /// The store has opened it above.
+    pub(crate) async fn move_opened(
+        &self,
+        tag: &Tag,
+        number: u32,
+        key_space: &str,
+    ) -> Result<(), DatabaseError> {
+        let number = i32::try_from(number).unwrap_or(i32::MAX);
+        let call = "SELECT keywright.move_opened($1, $2, $3)";
+        let values: [&(dyn ToSql + Sync); 3] = [&tag.as_str(), &number, &key_space];
+        self.client.execute(call, &values).await?;
+        Ok(())
+    }
+
+    /// A fed tag issues ids of its own, from the first on that the store gave nobody, if the server's memory is still the heir's.
+    pub(crate) async fn move_to_native(
+        &self,
+        tag: &Tag,
+        standing: &TagStanding,
+        key_space: &str,
+        first: u64,
+    ) -> Result<(), DatabaseError> {
+        let number = i32::try_from(standing.setting).unwrap_or(i32::MAX);
+        let above = i64::try_from(first.saturating_sub(1)).unwrap_or(i64::MAX);
+        let call = "SELECT keywright.move_to_native($1, $2, $3, $4, $5)";
+        let values: [&(dyn ToSql + Sync); 5] = [
+            &tag.as_str(),
+            &number,
+            &standing.incarnation,
+            &key_space,
+            &above,
+        ];
         self.client.execute(call, &values).await?;
         Ok(())
     }

@@ -82,7 +82,7 @@ impl Dialect {
         match self {
             Self::Keywright => {
                 "hi AS number, id_max, step, step_min, step_max, cover_s, refill_percent, \
-                 server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id, dropped_ms, issue_order"
+                 server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id, dropped_ms, issue_order, start_id, heir"
             }
             Self::Leaf | Self::IdGenerator => {
                 "max_id AS number, step, 0 AS generation, '' AS key_space_id"
@@ -124,7 +124,7 @@ impl Dialect {
         match self {
             Self::Keywright => format!(
                 "UPDATE {table} SET server = ?, reserved_ids = ?, reserved_ms = ?, rate_per_s = ?, hi = ? \
-                 WHERE tag = ? AND hi = ? AND generation = ?"
+                 WHERE tag = ? AND hi = ? AND generation = ? AND heir IS NULL"
             ),
             Self::Leaf => {
                 format!("UPDATE {table} SET max_id = ? WHERE biz_tag = ? AND max_id = ?")

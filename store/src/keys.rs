@@ -3,6 +3,7 @@
 mod assignments;
 mod followed_users;
 mod manage;
+mod moved;
 mod order;
 mod users;
 

@@ -23,6 +23,7 @@
 pub mod assignment;
 pub mod backoff;
 pub mod lease;
+pub mod moving;
 pub mod order;
 pub mod reserve;
 pub mod residue;
@@ -36,6 +37,7 @@ mod failure;
 mod feed;
 mod host;
 mod keys;
+mod mover;
 mod seat;
 mod settings;
 mod sources;
@@ -55,6 +57,7 @@ pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
 pub use keys::{Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity};
+pub use mover::{MoveError, MoveProgress, MovedTo, Moving};
 pub use seat::OrderSettings;
 pub use seat::confirming::Confirmation;
 pub use settings::{

@@ -6,6 +6,7 @@ pub(crate) mod assigned_rows;
 pub(crate) mod fed_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
+pub(crate) mod moved_rows;
 pub(crate) mod native;
 pub(crate) mod number_table;
 pub(crate) mod order_rows;

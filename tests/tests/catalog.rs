@@ -227,6 +227,7 @@ fn settings_have_these_defaults() -> Result<()> {
         ["refill_cover_s", "600", "s", "superuser"],
         ["refill_threshold_percent", "50", "", "superuser"],
         ["refill_wait_ms_max", "10000", "ms", "user"],
+        ["source", "native", "", "postmaster"],
         ["start_jump_days_max", "366", "", "superuser"],
         ["tags_max", "1024", "", "postmaster"],
         ["workers_max", "64", "", "postmaster"],

@@ -213,6 +213,15 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
                 "await_demand",
             )
         }
+        Cause::TagMoved => {
+            let server = builder().setting("keywright.source", "fed:1").start()?;
+            let statement = "SELECT keywright.create_tag('t')";
+            let message = "tag \"t\" issues no ids of its own on this server";
+            (
+                refused_by(&server, "", statement, cause, message)?,
+                "keywright tag move t --to fed",
+            )
+        }
         Cause::HideKeyMismatch => {
             let create = "SELECT keywright.create_tag('t', hide_bits => 53); DELETE FROM keywright.tag_secret";
             let message = "the key that hides the volume of tag \"t\" is missing";

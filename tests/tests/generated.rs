@@ -92,7 +92,7 @@ fn the_page_of_functions_is_what_the_extension_makes() -> Result<()> {
 fn the_page_of_settings_is_what_the_server_shows() -> Result<()> {
     let database = SERVER.database(builder)?;
     let mut client = database.client()?;
-    let sql = "SELECT name, boot_val || coalesce(' ' || unit, ''), coalesce(min_val || ' to ' || max_val, array_to_string(enumvals, ', ')), context,
+    let sql = "SELECT name, boot_val || coalesce(' ' || unit, ''), coalesce(min_val || ' to ' || max_val, array_to_string(enumvals, ', '), ''), context,
             short_desc || coalesce(' ' || extra_desc, '')
         FROM pg_settings WHERE name LIKE 'keywright.%' ORDER BY name COLLATE \"C\"";
     let rows = text_rows(&mut client, sql)?;

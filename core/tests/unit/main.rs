@@ -13,6 +13,7 @@ mod notes;
 mod readable_ids;
 mod registers;
 mod segments;
+mod sources;
 mod uuids;
 mod words;
 mod zones;

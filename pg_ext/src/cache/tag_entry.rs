@@ -155,7 +155,7 @@ fn key_of(tag: &Tag, extension: &Extension, row: &TagRow, hiding: Option<&Hiding
         process::database(),
         extension.oid,
         life,
-        row.source,
+        (row.source, row.moves.number),
         tag,
         hiding,
     )
@@ -190,6 +190,14 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
     let row = tag_rows::find(tag, &extension)?.ok_or_else(|| suggest::unknown_tag(tag))?;
     if uncommitted::is_replaced() && relation::is_created_here(extension.tag_table) {
         return Err(uncommitted::failure("the extension"));
+    }
+    // By this transaction: what the tag issued then a rollback would bring back.
+    if relation::is_rewritten_here(row.sequence) {
+        return Err(uncommitted::failure("the source of the tag"));
+    }
+    match row.source {
+        Source::Native => guard::may_be_native(tag, row.moves.number)?,
+        Source::Fed => {}
     }
     let hiding = hiding_of(tag, &extension, &row)?;
     let key = interned(tag, key_of(tag, &extension, &row, hiding));

@@ -11,12 +11,34 @@ use crate::failure::Failure;
 use crate::server::query;
 use crate::shmem::key::Source;
 
+/// How often a tag was moved to a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moves {
+    /// As `keywright.source` counts: of a native tag, for which number it was returned; 0: never.
+    pub number: u32,
+    /// The number that it had as a native tag before it was moved last.
+    pub before: u32,
+}
+
+impl Moves {
+    fn of(number: Option<i32>, before: Option<i32>) -> Result<Self, Failure> {
+        let numbers = number.zip(before).and_then(|(number, before)| {
+            Some((u32::try_from(number).ok()?, u32::try_from(before).ok()?))
+        });
+        let (number, before) =
+            numbers.ok_or_else(|| damage::damaged("a tag's number of moves is negative"))?;
+        Ok(Self { number, before })
+    }
+}
+
 /// A row of keywright.tag with its sequences.
 pub struct TagRow {
     /// Which life of the tag.
     pub generation: u32,
     /// Where its ranges come from.
     pub source: Source,
+    /// How often it was moved.
+    pub moves: Moves,
     /// The bound; of a fed tag the largest id that was handed over.
     pub sequence: pg_sys::Oid,
     /// The note beside it; of a fed tag its key space.
@@ -42,18 +64,19 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint, source, refill_threshold_percent FROM keywright.tag \
+        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint, source, refill_threshold_percent, move_number, move_before FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
         |row| {
             let numbers = [3, 4, 5, 6, 7].map(|column| row.get::<i64>(column).unwrap_or(-1));
             let (hidden, source) = (Hidden::of_row(row, [8, 9]), row.get::<String>(10));
             let percent = row.get::<i32>(11);
+            let moves = Moves::of(row.get::<i32>(12), row.get::<i32>(13));
             (
                 row.get::<i32>(1),
                 row.get::<i32>(2),
                 numbers,
-                (hidden, source, percent),
+                (hidden, source, percent, moves),
             )
         },
     );
@@ -61,7 +84,7 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
         Some(id),
         Some(generation),
         [step, step_min, step_max, start, max],
-        (hidden, source, percent),
+        (hidden, source, percent, moves),
     )) = row
     else {
         return Ok(None);
@@ -82,6 +105,7 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
         u64::try_from(number).map_err(|_| damage::damaged("a tag's range is negative"))
     };
     Ok(Some(TagRow {
+        moves: moves?,
         generation: u32::try_from(generation)
             .map_err(|_| damage::damaged("a tag's generation is negative"))?,
         source,
@@ -119,6 +143,8 @@ pub struct Known {
     pub dropped: bool,
     /// Where its ranges come from.
     pub source: Source,
+    /// How often it was moved.
+    pub moves: Moves,
     /// What its numbers go through.
     pub hidden: Option<Hidden>,
 }
@@ -131,23 +157,31 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, dropped_at IS NOT NULL, hide_bits, hide_fingerprint, source FROM keywright.tag \
+        "SELECT id, generation, dropped_at IS NOT NULL, hide_bits, hide_fingerprint, source, move_number, move_before FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1",
         &[tag.as_str().into()],
         |row| {
             let numbers = (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3));
-            (numbers, Hidden::of_row(row, [4, 5]), row.get::<String>(6))
+            let moves = Moves::of(row.get::<i32>(7), row.get::<i32>(8));
+            (
+                numbers,
+                (Hidden::of_row(row, [4, 5]), moves),
+                row.get::<String>(6),
+            )
         },
     );
     match row {
         None => Ok(None),
-        Some(((Some(id), Some(generation), Some(dropped)), hidden, source)) => Ok(Some(Known {
-            id,
-            generation,
-            dropped,
-            source: source_of(source)?,
-            hidden: hidden?,
-        })),
+        Some(((Some(id), Some(generation), Some(dropped)), (hidden, moves), source)) => {
+            Ok(Some(Known {
+                id,
+                generation,
+                dropped,
+                source: source_of(source)?,
+                moves: moves?,
+                hidden: hidden?,
+            }))
+        }
         Some(((_, _, _), _, _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
     }
 }

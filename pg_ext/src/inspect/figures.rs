@@ -16,10 +16,10 @@ use crate::failure::{Failure, OrRaise};
 use crate::guard;
 use crate::issue::snowflake;
 use crate::server::{clock, process, relation, timestamp};
-use crate::shmem::directory;
 use crate::shmem::key::{TimeKey, TimeKind};
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
+use crate::shmem::{directory, reuse};
 
 fn moment(unix_ms: &AtomicI64) -> Result<Option<TimestampWithTimeZone>, Failure> {
     match unix_ms.load(Ordering::Relaxed) {
@@ -58,8 +58,10 @@ fn keywright_tag_figures() -> TagFigures {
         let extension = cached::extension()?;
         directory::slots::<TagSlot>()
             .into_iter()
-            .filter(|(_, key)| {
-                key.is_of(process::database(), extension.oid) && relation::exists(key.sequence())
+            .filter(|(tag, key)| {
+                key.is_of(process::database(), extension.oid)
+                    && relation::exists(key.sequence())
+                    && !reuse::is_dropped(tag.slot)
             })
             .map(|(tag, key)| {
                 let slot = tag.slot;

@@ -30,7 +30,7 @@ use finding::{Finding, Severity};
 /// One line of the view: its name, and the function that it tells of.
 type Check = (&'static str, fn() -> Result<Finding, Failure>);
 
-const CHECKS: [Check; 14] = [
+const CHECKS: [Check; 15] = [
     ("preloaded", preloaded),
     ("fsync", fsync),
     ("replication", replication),
@@ -39,6 +39,7 @@ const CHECKS: [Check; 14] = [
     ("readable bucket", bucket),
     ("tags", tags::tags),
     ("feeding", tags::feeding),
+    ("source", tags::source),
     ("hide keys", tags::hide_keys),
     ("layout", layout_time),
     ("lead over the clock", || Ok(lead(TimeKind::Snowflake))),

@@ -204,7 +204,8 @@ fn keywright_feed_tag(
                 generation.cast_unsigned(),
                 arguments::required(sequence, "the sequence")?,
             ),
-            Source::Fed,
+            // Whoever feeds need not know how often it was moved: a range is nobody else's all the same.
+            (Source::Fed, 0),
             &arguments::tag_of(tag)?,
             None,
         );
@@ -255,8 +256,10 @@ fn take(hand_over: &HandOver) -> Result<(), Failure> {
             "the server has started anew since the ids were asked for",
         ));
     }
-    let tag = directory::find::<TagSlot>(key)
-        .filter(|tag| !reuse::is_dropped(tag.slot))
+    let mut slots = directory::slots::<TagSlot>().into_iter();
+    let tag = slots
+        .find(|(tag, its)| its.is_fed_like(key) && !reuse::is_dropped(tag.slot))
+        .map(|(tag, _)| tag)
         .ok_or_else(|| refused(key, "nobody asked for them here"))?;
     let slot = tag.slot;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());

@@ -137,7 +137,7 @@ pub fn generation(
             process::database(),
             extension.oid,
             life,
-            Source::Native,
+            (Source::Native, 0),
             tag,
             hiding,
         );

@@ -176,7 +176,7 @@ fn lower_sequences(to_ms: i64) -> Result<Option<i64>, Failure> {
 }
 
 /// Sets a sequence so that a rollback undoes it.
-fn restart(name: &str, sequence: pg_sys::Oid, last: i64) -> Result<(), Failure> {
+pub(super) fn restart(name: &str, sequence: pg_sys::Oid, last: i64) -> Result<(), Failure> {
     run(&format!("ALTER SEQUENCE keywright.{name} RESTART"), &[])?;
     sequence::set(sequence, last);
     Ok(())

@@ -43,6 +43,14 @@ impl Kind {
         }
     }
 
+    /// A native tag of a name that was moved to a store issues nothing here.
+    fn refuse_where_moved(self, tag: &Tag, number: u32) -> Result<(), Failure> {
+        match self {
+            Self::Native(_) => guard::may_be_native(tag, number),
+            Self::Fed => Ok(()),
+        }
+    }
+
     fn hide(self) -> Option<hide::HideRequest> {
         match self {
             Self::Native(request) => request,
@@ -80,6 +88,7 @@ pub fn create(
             return Err(exists(tag));
         }
         Some(old) if !forget_issued => {
+            kind.refuse_where_moved(tag, old.moves.number)?;
             if old.source != kind.source() {
                 return Err(had_another_source(tag, old.source));
             }
@@ -88,6 +97,7 @@ pub fn create(
             skip_to_start = definition.start.filter(|start| *start > 0);
         }
         old => {
+            kind.refuse_where_moved(tag, 0)?;
             if let Some(old) = &old {
                 drop_sequences(old.id)?;
                 secrets::forget(old.id)?;
@@ -220,6 +230,7 @@ pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
         start.saturating_sub(1)
     );
     require_native(tag, known.source, &hint)?;
+    guard::may_be_native(tag, known.moves.number)?;
     let sequence = sequences::of_tag(known.id)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let unused = || sequence::last(sequence).is_none();

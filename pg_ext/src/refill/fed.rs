@@ -21,10 +21,10 @@ use crate::refill::tag_siblings;
 use crate::server::role::AsOwner;
 use crate::server::{clock, process, sequence};
 use crate::shmem::area::Feeding;
-use crate::shmem::directory;
 use crate::shmem::gate::Held;
 use crate::shmem::key::Source;
 use crate::shmem::tag_slot::{HandedOver, TagSlot};
+use crate::shmem::{directory, reuse};
 use crate::{arguments, guard, settings};
 
 /// A program that has not asked what is wanted for so long is probably away, milliseconds.
@@ -57,6 +57,7 @@ pub fn refill(entry: &TagEntry, need: u64, deadline: Instant) -> Result<(), Fail
         // The tag may have become another; the caller looks it up again, outside the gate.
         return Ok(());
     }
+    refuse_before_it_is_opened(entry)?;
     if let Some(range) = slot.fed.next() {
         return take_over(entry, range, urgency, feeding, &held);
     }
@@ -81,6 +82,30 @@ pub fn refill(entry: &TagEntry, need: u64, deadline: Instant) -> Result<(), Fail
             ))
         }
         false => Ok(()),
+    }
+}
+
+/// A tag that was moved here takes nothing before the store has said that it begins above: its key space is noted then.
+fn refuse_before_it_is_opened(entry: &TagEntry) -> Result<(), Failure> {
+    if entry.key.moves() == 0 {
+        return Ok(());
+    }
+    let noted = {
+        let _owner = AsOwner::new(entry.owner);
+        sequence::last(entry.note)
+    };
+    match noted {
+        Some(_) => Ok(()),
+        None => {
+            let tag = entry.key.tag();
+            Err(Failure::new(
+                Cause::TagMoved,
+                format!("tag \"{tag}\" is on its way to a store, which has not opened it yet"),
+            )
+            .hint(format!(
+                "Run keywright tag move {tag} --to fed once more, where the store is."
+            )))
+        }
     }
 }
 
@@ -179,8 +204,9 @@ fn refusal(entry: &TagEntry, range: HandedOver, floor: u64, noted: Option<u64>) 
 pub fn handed_over_to(id: i32) -> Option<i64> {
     let sequence = sequences::of_tag(id).ok()?;
     let mut all = directory::slots::<TagSlot>().into_iter();
-    let (tag, _) = all.find(|(_, key)| {
+    let (tag, _) = all.find(|(tag, key)| {
         key.source() == Source::Fed
+            && !reuse::is_dropped(tag.slot)
             && key.database() == process::database()
             && key.sequence() == sequence
     })?;

@@ -107,7 +107,8 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let writer = writer::current();
         let gap = if first {
             tag_siblings::refuse_if_hidden_otherwise(entry.key)?;
-            gap_of(entry, (bound, note), &writer)?
+            let tag = (entry.key.tag(), entry.step, entry.hiding.is_some());
+            gap_of(&tag, (bound, note), &writer)?
         } else {
             0
         };
@@ -157,7 +158,7 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> 
 }
 
 /// The first id above a bound.
-fn end_of(bound: Option<i64>) -> u64 {
+pub fn end_of(bound: Option<i64>) -> u64 {
     let last = bound.and_then(|last| u64::try_from(last).ok());
     last.map_or(0, |last| last.saturating_add(1))
 }
@@ -178,26 +179,25 @@ fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
 
 /// Ids to leave out because another writer wrote the bound and may have issued beyond what reached us. A note is written
 /// when the tag is created, so also a bound that never reached us is told from a tag that was never used.
-fn gap_of(
-    entry: &TagEntry,
+///
+/// # Errors
+/// Nothing says how far the tag was used.
+pub fn gap_of(
+    (tag, step, is_hidden): &(String, Step, bool),
     (bound, note): (Option<i64>, Option<Note>),
     writer: &Writer,
 ) -> Result<u64, Failure> {
     let gap = match (bound, note) {
         (_, Some(note)) if note.is_of(writer) => return Ok(0),
         (_, Some(note)) => promotion::tag_gap(&note, writer)?,
-        (Some(_), None) => entry.step.get(),
+        (Some(_), None) => step.get(),
         // The row came back from a dump without them: a tag that was made here has a note.
         (None, None) => {
-            return Err(damage::bound_unknown(
-                &entry.key.tag(),
-                entry.hiding.is_some(),
-            ));
+            return Err(damage::bound_unknown(tag, *is_hidden));
         }
     };
     log::tell(&format!(
-        "tag \"{}\" was last reserved by another server or timeline; leaving out {gap} ids",
-        entry.key.tag()
+        "tag \"{tag}\" was last reserved by another server or timeline; leaving out {gap} ids"
     ));
     Ok(gap)
 }

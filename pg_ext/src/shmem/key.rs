@@ -45,6 +45,8 @@ pub struct TagKey {
     sequence: u32,
     /// 0: native.
     fed: u32,
+    /// How often the tag was moved to a store.
+    moves: u32,
     /// The fingerprint of the permutation that its numbers go through; zeros: none.
     hiding: [u8; 8],
     tag_bytes: u32,
@@ -52,13 +54,13 @@ pub struct TagKey {
 }
 
 impl TagKey {
-    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence` or fed from a store, with the
-    /// permutation `hiding`.
+    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence` or fed from a store, moved
+    /// so often, with the permutation `hiding`.
     pub fn new(
         database: pg_sys::Oid,
         extension: pg_sys::Oid,
         (generation, sequence): (u32, pg_sys::Oid),
-        source: Source,
+        (source, moves): (Source, u32),
         tag: &Tag,
         hiding: Option<&Hiding>,
     ) -> Self {
@@ -75,6 +77,7 @@ impl TagKey {
                 Source::Native => 0,
                 Source::Fed => 1,
             },
+            moves,
             hiding: hiding.map_or([0; 8], |hiding| hiding.fingerprint().bytes()),
             tag_bytes: u32::try_from(tag.as_bytes().len()).unwrap_or(0),
             tag: bytes,
@@ -99,6 +102,20 @@ impl TagKey {
             0 => Source::Native,
             1.. => Source::Fed,
         }
+    }
+
+    /// How often the tag was moved to a store.
+    pub fn moves(&self) -> u32 {
+        self.moves
+    }
+
+    /// Whether both are of one tag that is fed, however often it was moved.
+    pub fn is_fed_like(&self, other: &Self) -> bool {
+        let its = Self {
+            moves: other.moves,
+            ..*self
+        };
+        self.source() == Source::Fed && its == *other
     }
 
     /// The database that the tag is of.
@@ -143,6 +160,7 @@ impl TagKey {
             sequence: other.sequence,
             hiding: other.hiding,
             fed: other.fed,
+            moves: other.moves,
             ..*self
         } == *other
     }

@@ -1,4 +1,4 @@
-//! `tag`: tags of the store changed and dropped.
+//! `tag`: tags of the store changed, dropped, and moved.
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
@@ -20,6 +20,10 @@ enum Command {
     Alter(Alter),
     /// Drop a tag that nothing in the configuration names any more. Its bound stays: one of the same name that is made later goes on above.
     Drop(DropTag),
+    /// Move a tag of a PostgreSQL database to the store, so that it is fed, or back, so that the database alone issues its ids.
+    ///
+    /// The steps are taken in the only order in which no id comes twice, and each is printed. Wherever it breaks off, run it again: it goes on.
+    Move(super::moving::Move),
 }
 
 #[derive(Args)]
@@ -82,6 +86,7 @@ impl Tag {
         match self.command {
             Command::Alter(alter) => alter.run(),
             Command::Drop(drop) => drop.run(),
+            Command::Move(moving) => moving.run(),
         }
     }
 }

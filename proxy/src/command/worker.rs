@@ -1,17 +1,16 @@
 //! `worker`: worker ids of PostgreSQL databases, given for good.
 
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow};
 use clap::{ArgGroup, Args, Subcommand};
 use keywright_store::assignment::{AssignedRow, AssignmentState};
 use keywright_store::{
-    AssignError, Assigning, Database, DatabaseSettings, Failure, RawDatabase, ReleasedNumber,
-    WorkerRow, release_worker_id,
+    AssignError, Assigning, Failure, ReleasedNumber, WorkerRow, release_worker_id,
 };
 use serde_json::json;
 
+use super::target::Target;
 use super::{File, Format, with_store};
 
 #[derive(Args)]
@@ -37,26 +36,6 @@ enum Command {
     Release(Release),
     /// Say which numbers may have been assigned of which the store knows nothing, because it was restored from a backup.
     Advance(Advance),
-}
-
-/// A database with the extension.
-#[derive(Args)]
-struct Target {
-    /// The database, with a role that may call keywright.set_worker_id: postgres://user@host:port/database. Not through a pooler.
-    #[arg(long, value_name = "URL")]
-    database: Option<String>,
-    /// A file whose first line is the role's password.
-    #[arg(long, value_name = "FILE", requires = "database")]
-    password_file: Option<PathBuf>,
-    /// The environment variable that holds the role's password.
-    #[arg(long, value_name = "NAME", requires = "database")]
-    password_env: Option<String>,
-    /// TLS to the database; its certificate is checked.
-    #[arg(long, requires = "database")]
-    tls: bool,
-    /// Certificates that the database's is checked with, PEM; without it the web's usual ones.
-    #[arg(long, value_name = "FILE", requires = "database")]
-    tls_ca_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -111,21 +90,6 @@ impl Worker {
             Command::Release(release) => release.run(),
             Command::Advance(advance) => advance.run(),
         }
-    }
-}
-
-impl Target {
-    async fn connect(&self) -> Result<Database> {
-        let settings = DatabaseSettings::new(&RawDatabase {
-            url: self.database.clone().unwrap_or_default(),
-            password_file: self.password_file.clone(),
-            password_env: self.password_env.clone(),
-            is_tls: self.tls,
-            tls_ca_file: self.tls_ca_file.clone(),
-        })?;
-        let place = settings.place().to_owned();
-        let database = Database::connect(&settings).await;
-        database.map_err(|error| anyhow!("database {place}: {error}"))
     }
 }
 

@@ -309,7 +309,7 @@ impl Keys {
     }
 
     /// Other systems make, change and remove their tags themselves.
-    fn refuse_other_systems(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_other_systems(&self) -> Result<(), Failure> {
         if self.0.store.dialect.is_own() {
             return Ok(());
         }

@@ -97,6 +97,12 @@ impl AdvanceTag {
             return Ok(Ok(free));
         }
         let number = row.ends.number_for(next);
+        // Of one that gave none yet the first is the one that it goes on at.
+        if store.dialect.is_own() && gap_after_loss(&row, now_ms) == 0 {
+            let table = &store.segment_table;
+            let update = format!("UPDATE {table} SET start_id = ? WHERE tag = ? AND start_id = hi");
+            link.change(update, values![number, tag.as_str()]).await?;
+        }
         let mut values = Vec::new();
         if store.dialect == Dialect::Keywright {
             values.extend(values![identity]);

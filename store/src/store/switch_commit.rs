@@ -263,6 +263,10 @@ impl Commit {
         if order_of(&self.store, &row, tag)? != Ok(TagOrder::Distinct) {
             return Ok(None);
         }
+        // Nor of one that a database issues natively.
+        if column::<Option<String>>(&row, "heir")?.is_some() {
+            return Ok(None);
+        }
         let server: Option<String> = column(&row, "server")?;
         Ok(Some(Bound {
             hi: column(&row, "number")?,

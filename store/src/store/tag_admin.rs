@@ -161,8 +161,8 @@ impl CreateTag {
         let options = &self.options;
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
-             server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?)",
+             server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order, start_id) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?, ?)",
             self.store.segment_table,
             self.store.words.now_ms()
         );
@@ -179,6 +179,7 @@ impl CreateTag {
             first_recorded(options),
             Uuid::new_v4().simple().to_string(),
             options.order.name(),
+            self.start(),
         ];
         link.change_one(insert, values).await
     }

@@ -60,7 +60,7 @@ impl TagChange {
 }
 
 /// A tag's row, locked until the transaction ends.
-async fn row_of(
+pub(super) async fn row_of(
     store: &Store,
     tag: &Tag,
     link: &mut Link,

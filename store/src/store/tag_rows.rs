@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
+use super::moved_rows::heir_of;
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_read::{is_dropped, key_space, order_of, read_row};
@@ -11,6 +12,7 @@ use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
+use crate::moving::Refused;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
 use crate::tag_order::TagOrder;
 
@@ -62,6 +64,11 @@ async fn reserve(
         && let Err(denied) = in_order(request, row, link).await?
     {
         return Ok(Err(denied));
+    }
+    if let Some(row) = rows.first()
+        && let Some(failure) = closed(store, row, request.tag)?
+    {
+        return Ok(Err(Denied::Other(failure)));
     }
     let (generation, key_space) = match rows.first() {
         Some(row) => (column(row, "generation")?, key_space(row)?),
@@ -173,6 +180,18 @@ async fn in_order(
             }
         }
     }
+}
+
+/// Why nobody reserves of a tag: a database issues its ids natively.
+fn closed(store: &Store, row: &Row, tag: &Tag) -> Result<Option<Failure>, StoreError> {
+    if !store.dialect.is_own() {
+        return Ok(None);
+    }
+    Ok(match heir_of(row, tag)? {
+        Ok(None) => None,
+        Ok(Some(heir)) => Some(Refused::AnothersIds(heir).failure(tag.as_str())),
+        Err(failure) => Some(failure),
+    })
 }
 
 /// Why a tag's ids are not given where their order cannot be kept.

@@ -117,6 +117,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::IdentityUncommitted
         | Cause::NotFed
         | Cause::HandOverRefused
+        | Cause::TagMoved
         | Cause::HideKeyMismatch => bail!("a PostgreSQL client can meet it too"),
         Cause::CommandRefused
         | Cause::KeyKind

@@ -1,5 +1,6 @@
 //! Of tags, and of what is fed.
 
+use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
 use super::finding::{Finding, Severity};
@@ -7,6 +8,7 @@ use crate::catalog::cached;
 use crate::failure::Failure;
 use crate::refill::fed::ASKED_MS_MAX;
 use crate::server::{clock, process, query};
+use crate::settings;
 use crate::shmem::area::Feeding;
 
 /// Most tags that a row names.
@@ -70,6 +72,59 @@ pub(super) fn feeding() -> Result<Finding, Failure> {
             }
         },
         hint: "Start keywright with a [[feed]] section for this server: when what was handed over is used up, ids end.".into(),
+    })
+}
+
+/// Tags of which `keywright.source` says something else than their rows.
+pub(super) fn source() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let query = "SELECT pg_catalog.array_agg(tag ORDER BY tag), pg_catalog.array_agg(move_number ORDER BY tag), \
+                 pg_catalog.array_agg(source OPERATOR(pg_catalog.=) 'native' ORDER BY tag) \
+                 FROM keywright.tag WHERE dropped_at IS NULL";
+    let found = query::one_row_as(extension.owner, query, &[], |row| {
+        let (tags, numbers) = (row.get::<Vec<String>>(1), row.get::<Vec<i32>>(2));
+        (tags, numbers, row.get::<Vec<bool>>(3))
+    });
+    let (tags, numbers, natives) = found.unwrap_or_default();
+    let rows = tags.unwrap_or_default().into_iter();
+    let rows = rows.zip(numbers.unwrap_or_default());
+    let (mut refused, mut forgotten) = (Vec::new(), Vec::new());
+    for ((name, number), is_native) in rows.zip(natives.unwrap_or_default()) {
+        let moves = Tag::parse(&name).map_or(0, |tag| settings::moves_of(&tag));
+        let number = number.cast_unsigned();
+        match is_native {
+            true if moves != number => refused.push(name),
+            // With an old catalogue it would issue.
+            false if moves < number => forgotten.push(name),
+            true | false => {}
+        }
+    }
+    let first = |names: &[String]| {
+        let most = usize::try_from(TAGS_NAMED_MAX).unwrap_or(0);
+        let more = if names.len() > most { ", …" } else { "" };
+        let names: Vec<&str> = names.iter().take(most).map(String::as_str).collect();
+        format!("{}{more}", names.join(", "))
+    };
+    Ok(Finding {
+        severity: match (refused.is_empty(), forgotten.is_empty()) {
+            (false, _) => Severity::Error,
+            (true, false) => Severity::Warning,
+            (true, true) => Severity::Ok,
+        },
+        detail: match (refused.as_slice(), forgotten.as_slice()) {
+            ([], []) => "keywright.source agrees with the rows of all tags".to_owned(),
+            ([], _) => format!(
+                "keywright.source does not say how often {} tags were moved to a store: {}",
+                forgotten.len(),
+                first(&forgotten)
+            ),
+            (_, _) => format!(
+                "by keywright.source {} native tags issue nothing: {}",
+                refused.len(),
+                first(&refused)
+            ),
+        },
+        hint: "Native tags: keywright tag move TAG --to fed. Fed ones: have keywright.source count their moves, on every standby, too, and restart.".into(),
     })
 }
 

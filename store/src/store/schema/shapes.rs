@@ -62,6 +62,8 @@ pub(super) const SEGMENT: Shape = Shape {
         ("key_space_id", "varchar"),
         ("dropped_ms", "bigint"),
         ("issue_order", "varchar"),
+        ("start_id", "bigint"),
+        ("heir", "varchar"),
         (UPDATED_AT, "timestamp"),
     ],
 };
@@ -300,7 +302,20 @@ pub(super) const ORDER_NODE: Shape = Shape {
 };
 
 /// All of them; the first is not used where tags are another system's.
-pub(super) const SHAPES: [&Shape; 19] = [
+const MOVED: Shape = Shape {
+    table: "keywright_moved",
+    key_columns: 3,
+    columns: &[
+        ("tag", "varchar"),
+        ("system_id", "varchar"),
+        ("database_oid", "bigint"),
+        ("move_number", "bigint"),
+        ("place", "varchar"),
+        ("moved_at_ms", "bigint"),
+    ],
+};
+
+pub(super) const SHAPES: [&Shape; 20] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -320,10 +335,11 @@ pub(super) const SHAPES: [&Shape; 19] = [
     &USER_VERSION,
     &ORDER_LEASE,
     &ORDER_NODE,
+    &MOVED,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 19] = [
+pub const OWN_TABLES: [&str; 20] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -343,4 +359,5 @@ pub const OWN_TABLES: [&str; 19] = [
     USER_VERSION.table,
     ORDER_LEASE.table,
     ORDER_NODE.table,
+    MOVED.table,
 ];
