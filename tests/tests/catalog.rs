@@ -116,6 +116,9 @@ keywright.hidden_number(text,bigint) s r strict owner owner
 keywright.hide_key(text) s r called owner owner
 keywright.lower_bound(timestamp with time zone) v u called caller owner
 keywright.mark_assignment(text,text) v u called owner owner
+keywright.move_opened(text,integer,text) v u called owner owner
+keywright.move_to_fed(text,integer) v u called owner owner
+keywright.move_to_native(text,integer,text,text,bigint) v u called owner owner
 keywright.node_inserted() v u called owner owner
 keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
@@ -130,6 +133,7 @@ keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u ca
 keywright.suspend_assignment(text) v u called owner owner
 keywright.tag_figures() v r called caller owner,pg_monitor
 keywright.tag_inserted() v u called owner owner
+keywright.tag_move(text) v u called owner owner
 keywright.tag_reserved_to(integer) v r strict owner owner,pg_monitor
 keywright.time_demand() v u called caller owner
 keywright.word_figures() v r called owner owner,pg_monitor
