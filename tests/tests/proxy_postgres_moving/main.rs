@@ -159,7 +159,7 @@ fn a_tag_moves_there_and_back_under_load() -> Result<()> {
             })
         })?;
         let keys: Result<Vec<i64>> = (0..200)
-            .map(|_| Ok(port.say("INCR orders")?.integer()?))
+            .map(|_| port.say("INCR orders")?.integer())
             .collect();
         log.record_unordered(keys?);
         let said = keeper.moved(&server, "native")?;
