@@ -82,7 +82,7 @@ pub enum Cause {
     /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
     HandOverRefused,
     /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
-    /// `keywright.set_hide_key` brings back a key that a dump left out.
+    /// `keywright.set_hide_key` brings back a key that a dump left out; in the program a `[[hidden_tag]]` section names it.
     HideKeyMismatch,
     /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
     StatementUnsupported,

@@ -62,6 +62,8 @@ pub(super) const SEGMENT: Shape = Shape {
         ("key_space_id", "varchar"),
         ("dropped_ms", "bigint"),
         ("issue_order", "varchar"),
+        ("hide_bits", "bigint"),
+        ("hide_fingerprint", "varchar"),
         (UPDATED_AT, "timestamp"),
     ],
 };
