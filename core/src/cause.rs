@@ -85,7 +85,7 @@ pub enum Cause {
     /// because a database issues them. Or a step of `keywright tag move` came out of turn; the message says which is next.
     TagMoved,
     /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
-    /// `keywright.set_hide_key` brings back a key that a dump left out.
+    /// `keywright.set_hide_key` brings back a key that a dump left out; in the program a `[[hidden_tag]]` section names it.
     HideKeyMismatch,
     /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
     StatementUnsupported,

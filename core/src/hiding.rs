@@ -65,6 +65,9 @@ pub enum HideError {
         /// Length of what was given.
         found: usize,
     },
+    /// A key as text.
+    #[error("a hide key is {} hexadecimal digits, with \\x before them or without", 2 * HideKey::BYTES)]
+    KeyText,
 }
 
 impl HideBits {
@@ -111,6 +114,20 @@ impl HideKey {
             .map_err(|_| HideError::KeyBytes { found: bytes.len() })
     }
 
+    /// A key out of a text: hexadecimal digits, as PostgreSQL shows a `bytea` or without what it has before them.
+    ///
+    /// # Errors
+    /// It is no such text. What it is instead is not told.
+    pub fn parse(text: &str) -> Result<Self, HideError> {
+        let digits = text.strip_prefix("\\x").unwrap_or(text);
+        let is_key = digits.len() == 2 * Self::BYTES
+            && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        match u128::from_str_radix(digits, 16) {
+            Ok(number) if is_key => Ok(Self(number.to_be_bytes())),
+            Ok(_) | Err(_) => Err(HideError::KeyText),
+        }
+    }
+
     /// The key of these bytes, all of them random.
     pub const fn new(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
@@ -149,6 +166,18 @@ impl fmt::Display for Fingerprint {
 pub struct Hiding {
     bits: HideBits,
     network: Network,
+}
+
+/// Without the key.
+impl fmt::Debug for Hiding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "Hiding({} bits, {})",
+            self.bits.get(),
+            self.fingerprint()
+        )
+    }
 }
 
 impl Hiding {
@@ -261,7 +290,7 @@ impl Network {
 
 #[cfg(test)]
 mod tests {
-    use super::{HideBits, HideKey, Hiding, Network};
+    use super::{HideBits, HideError, HideKey, Hiding, Network};
 
     fn key(byte: u8) -> HideKey {
         HideKey::of(&[byte; HideKey::BYTES]).unwrap()
@@ -286,6 +315,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn keys_are_read_as_postgresql_shows_them() {
+        let same = "0707070707070707070707070707070a";
+        let parsed = HideKey::parse(same).unwrap();
+        assert!(parsed.bytes().ends_with(&[7, 10]));
+        assert_eq!(
+            HideKey::parse(&format!("\\x{}", same.to_uppercase())),
+            Ok(parsed)
+        );
+        for none in [
+            "",
+            "\\x",
+            &same[1..],
+            &format!("0{same}"),
+            "+707070707070707070707070707070a",
+            "x",
+        ] {
+            assert_eq!(HideKey::parse(none), Err(HideError::KeyText), "{none}");
+        }
+        let shown = format!("{:?}", Hiding::new(&parsed, HideBits::ALL[0]));
+        assert!(!shown.contains("0707"), "{shown}");
     }
 
     /// The one number that takes a second step.

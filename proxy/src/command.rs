@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod decode;
 pub(crate) mod explain;
 pub(crate) mod generate;
+mod hidden;
 pub(crate) mod init;
 mod moving;
 mod ordered;

@@ -3,6 +3,7 @@
 mod address;
 mod bounds;
 mod configured;
+mod hidden;
 mod limits;
 pub mod listener;
 mod no_toml;
@@ -24,9 +25,11 @@ pub use crate::config::port::Port;
 use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
-use keywright_session::{Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
+use keywright_session::{
+    Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, SeveralRows,
+};
 use keywright_store::{
-    FeedSettings, KeyKind, KeySpec, OrderSettings, RawFeed, StoreSettings, UuidForm,
+    FeedSettings, HiddenTags, KeyKind, KeySpec, OrderSettings, RawFeed, StoreSettings, UuidForm,
 };
 use raw::{Raw, RawRule};
 use schemars::Schema;
@@ -215,6 +218,11 @@ impl Config {
                 problems.extend(error.problems.iter().map(ToString::to_string));
             })
             .ok();
+        let hidden = HiddenTags::new(&raw.hidden_tag).unwrap_or_else(|error| {
+            problems.extend(error.problems.iter().map(ToString::to_string));
+            HiddenTags::default()
+        });
+        let store = store.map(|store| store.hiding(hidden));
         // A store that only assigns worker ids to databases, or feeds them, needs none.
         let serves_databases = raw.snowflake.assigned_worker_ids.is_some() || !raw.feed.is_empty();
         if raw.listener.is_empty() && !serves_databases {
@@ -246,6 +254,7 @@ impl Config {
         if let Some(store) = &store {
             problems.extend(too_many_bits(&rules, &store.layout()));
             settle(&mut rules, &fences, store, &mut problems);
+            problems.extend(hidden::settle(&mut rules, &fences, &feeds, store));
         }
         problems.extend(unlike_rules(&rules));
         if store.as_ref().is_some_and(StoreSettings::gives_ranges_only) {
@@ -337,6 +346,7 @@ fn settle(
 ) {
     for (rule, fence) in rules.iter_mut().zip(fences) {
         rule.rule.keys_max = store.keys_max(&rule.spec);
+        rule.rule.several_rows = rule.several_rows(store.hidden_tags());
         rule.is_switched = store.followed(&rule.spec).is_some();
         let gives_keys = rule.rule.mode == Mode::Rewrite;
         rule.fence = fence.unwrap_or(rule.is_switched || gives_keys);
@@ -401,6 +411,10 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
     let refuse = choose("on_unsupported", &raw.on_unsupported, ["refuse", "pass"]);
     let first = choose("on_ambiguous_id", &raw.on_ambiguous_id, ["first", "refuse"]);
     let rewrite = choose("mode", &raw.mode, ["rewrite", "observe"]);
+    let allows_apart = raw
+        .on_several_rows
+        .as_ref()
+        .is_some_and(|value| choose("on_several_rows", value, ["allow", "refuse"]));
     if raw.column.is_empty() || !raw.column.is_ascii() {
         wrong(format!("column must be ASCII, not \"{}\"", raw.column));
     }
@@ -430,6 +444,8 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
             } else {
                 OnAmbiguousId::Refuse
             },
+            // Until it is known which tags hide how many keys there are.
+            several_rows: SeveralRows::Spaced,
             mode: if rewrite {
                 Mode::Rewrite
             } else {
@@ -446,6 +462,7 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
         // Until it is known whose tags they are.
         fence: false,
         is_switched: false,
+        allows_apart,
         log_keys: raw.log_keys,
         servers: None,
     })

@@ -43,8 +43,25 @@ fn given(configured: &Configured, tags: &[TagListing]) -> Option<u64> {
     let KeySpec::Segment(tag) = &configured.spec else {
         return None;
     };
-    let its = tags.iter().find(|its| its.tag == tag.as_str());
-    its.map(|its| its.next.saturating_sub(1))
+    let its = tags.iter().find(|its| its.tag == tag.as_str())?;
+    Some(match &its.hiding {
+        Ok(None) => its.next.saturating_sub(1),
+        // Any key may have been given.
+        Ok(Some(hiding)) => hiding.bits.largest(),
+        Err(_) => u64::MAX,
+    })
+}
+
+/// Whether any key may have been given: there is no switch back then.
+fn is_hidden(configured: &Configured, tags: &[TagListing]) -> bool {
+    let its = tags.iter();
+    let mut its = its.filter(|its| {
+        configured
+            .spec
+            .tag()
+            .is_some_and(|tag| tag.as_str() == its.tag)
+    });
+    its.any(|its| its.hiding != Ok(None))
 }
 
 /// What to type, for one rule's pattern or for all rules. `tags` are those of the store, if it can be asked.
@@ -98,7 +115,7 @@ pub async fn statements(
             of_rule(
                 &mut out,
                 (index, configured),
-                given(configured, tags),
+                (given(configured, tags), is_hidden(configured, tags)),
                 &shards,
             );
         }
@@ -113,7 +130,7 @@ fn written(pattern: &Pattern) -> String {
 fn of_rule(
     out: &mut String,
     (index, configured): (usize, &Configured),
-    given: Option<u64>,
+    (given, is_hidden): (Option<u64>, bool),
     shards: &[Shard],
 ) {
     let columns = || shards.iter().flat_map(|shard| shard.of_rule(index));
@@ -134,11 +151,16 @@ fn of_rule(
         return;
     }
     if configured.is_switched {
+        let elsewhere = match is_hidden {
+            true => "",
+            false => {
+                "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
+                 -- What follows is for tables that are to do without any proxy.\n"
+            }
+        };
         let _ = writeln!(
             out,
-            "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
-             -- What follows is for tables that are to do without any proxy. Behind it, on the store, so that no proxy that starts later\n\
-             -- takes them for tables with keys:\n\
+            "{elsewhere}-- Behind it, on the store, so that no proxy that starts later takes them for tables with keys:\n\
              -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};",
             quoted_string(&name),
             quoted_string(&configured.rule.column)

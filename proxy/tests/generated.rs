@@ -24,6 +24,7 @@ fn the_configuration_reference_is_made_of_the_types() -> Result<()> {
         "snowflake",
         "listener",
         "rule",
+        "hidden_tag",
         "feed",
         "metrics",
         "status",
@@ -62,7 +63,7 @@ fn the_configuration_reference_is_made_of_the_types() -> Result<()> {
             table(["option", "type", "default", "meaning"], rows)
         );
     }
-    assert_eq!(sections.len(), 8, "a section is not documented");
+    assert_eq!(sections.len(), 9, "a section is not documented");
     generated_part("docs/reference/configuration.md", "configuration", &text)
 }
 

@@ -309,7 +309,12 @@ fn the_key_ports_and_the_feed_of_the_sample_are_valid() -> Result<()> {
             Some(_) | None => format!("{line}\n"),
         })
         .collect();
+    let key = tempfile::NamedTempFile::new()?;
+    std::fs::write(key.path(), "07".repeat(16))?;
+    let there = key.path().display().to_string();
+    let shown = shown.replace("/etc/keywright/secrets/invoices.hide", &there);
     let config = Config::parse(&shown)?;
+    assert_eq!(config.store.hidden_tags().tags().count(), 1);
     assert_eq!((config.listeners.len(), config.ports.len()), (1, 2));
     assert_eq!(config.feeds.len(), 1);
     Ok(())

@@ -13,7 +13,7 @@ use keywright_proxy::metrics::Counters;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
-    SessionFacts,
+    SessionFacts, SeveralRows,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
@@ -57,6 +57,7 @@ fn elsewhere() -> Result<Rule> {
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
         on_ambiguous_id: OnAmbiguousId::First,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -11,7 +11,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
-    SessionFacts, Step,
+    SessionFacts, SeveralRows, Step,
 };
 use keywright_wire::capability::{DEPRECATE_EOF, PROTOCOL_41};
 use keywright_wire::protocol::{COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE};
@@ -38,6 +38,7 @@ fn session() -> Result<Session, Box<dyn Error>> {
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
         on_ambiguous_id: OnAmbiguousId::First,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -6,7 +6,7 @@ use keywright_rewrite::{
     LastInsertId, LoadConstruct, LoadPlan, Plan, QueryPlan, SelectConstruct, Unsupported,
 };
 
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rules};
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rules, SeveralRows};
 use crate::step::StatementOutcome;
 
 /// Rows that the first try of a statement with an unknown number of rows has keys for, if so many can be had.
@@ -19,6 +19,7 @@ pub(crate) struct Policy {
     on_explicit: OnExplicit,
     on_unsupported: OnUnsupported,
     on_ambiguous_id: OnAmbiguousId,
+    several_rows: SeveralRows,
     /// A statement that fails leaves nothing behind.
     repeatable: bool,
     /// It has a table on which the server would number rows among the rule's keys.
@@ -36,6 +37,7 @@ impl Policy {
                     on_explicit: rule.on_explicit,
                     on_unsupported: rule.on_unsupported,
                     on_ambiguous_id: rule.on_ambiguous_id,
+                    several_rows: rule.several_rows,
                     repeatable: rule.repeatable,
                     has_ahead: rules.has_ahead(index),
                 },
@@ -57,6 +59,7 @@ impl Policy {
             on_explicit: OnExplicit::Keep,
             on_unsupported: OnUnsupported::Refuse,
             on_ambiguous_id: OnAmbiguousId::First,
+            several_rows: SeveralRows::Spaced,
             repeatable: false,
             has_ahead: false,
         }
@@ -83,12 +86,34 @@ impl From<bool> for OwnKeys {
     }
 }
 
+/// How many keys a statement wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// One at most, or each is asked for by itself.
+    Single,
+    /// Several, written one by one.
+    Several,
+    /// As many as a query has rows, which the server numbers.
+    Numbered,
+}
+
+impl From<u64> for Keys {
+    fn from(keys: u64) -> Self {
+        match keys {
+            0 | 1 => Self::Single,
+            2.. => Self::Several,
+        }
+    }
+}
+
 /// What is known of a statement on a rule's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) own_keys: OwnKeys,
     /// A row wants a key.
     pub(crate) wants_keys: bool,
+    /// How many.
+    pub(crate) keys: Keys,
     /// It may stay unknown which of several rows go in, and so which id to report.
     pub(crate) is_id_unsure: bool,
     /// What forbids keys where a try that fails leaves nothing behind.
@@ -105,6 +130,7 @@ impl Facts {
         Self {
             own_keys: plan.explicit().into(),
             wants_keys,
+            keys: plan.keys().into(),
             is_id_unsure: plan.rows() > 1
                 && plan.last_insert_id() != LastInsertId::None
                 && may_skip,
@@ -118,6 +144,7 @@ impl Facts {
         Self {
             own_keys: OwnKeys::No,
             wants_keys: true,
+            keys: Keys::Single,
             is_id_unsure: false,
             obstacle: None,
             obstacle_unrepeatable: None,
@@ -132,6 +159,10 @@ impl Facts {
         Self {
             own_keys: plan.explicit().into(),
             wants_keys: !plan.explicit(),
+            keys: match plan.is_single() {
+                true => Keys::Single,
+                false => Keys::Numbered,
+            },
             is_id_unsure: plan.may_skip() && !plan.is_single(),
             obstacle: twice,
             obstacle_unrepeatable: twice.or(again(SelectConstruct::NotRepeatable)),
@@ -151,6 +182,7 @@ impl Facts {
                 false => OwnKeys::No,
             },
             wants_keys: true,
+            keys: Keys::Several,
             is_id_unsure: plan.may_skip(),
             obstacle: twice,
             obstacle_unrepeatable: reads.or(twice).or(again(LoadConstruct::NotRepeatable)),
@@ -165,6 +197,8 @@ pub(crate) enum Reason {
     Explicit,
     /// Which of its rows go in is not known, nor which id to report.
     AmbiguousId,
+    /// Its keys do not follow from the first, which its client may count on.
+    SeveralRows,
     /// It cannot be rewritten exactly.
     Unsupported(Unsupported),
     /// Its query has more rows than that.
@@ -179,6 +213,7 @@ impl Reason {
         match self {
             Self::Explicit => "explicit",
             Self::AmbiguousId => "ambiguous_id",
+            Self::SeveralRows => "several_rows",
             Self::Unsupported(what) => what.label(),
             Self::SelectRows { .. } => "insert_select_rows",
             Self::LoadRows { .. } => "load_data_rows",
@@ -191,6 +226,7 @@ impl Reason {
             Self::Explicit => Cause::KeyExplicit,
             Self::Unsupported(Unsupported::TableAhead) => Cause::TableAhead,
             Self::AmbiguousId
+            | Self::SeveralRows
             | Self::Unsupported(_)
             | Self::SelectRows { .. }
             | Self::LoadRows { .. } => Cause::StatementUnsupported,
@@ -205,6 +241,10 @@ impl Reason {
             }
             Self::AmbiguousId => {
                 "keywright cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE".to_owned()
+            }
+            Self::SeveralRows => {
+                "keywright: keys of this table hide how many there are, so those of several rows do not follow from LAST_INSERT_ID(); insert row by \
+                 row, or say on_several_rows = \"allow\" in the rule if no client computes them".to_owned()
             }
             Self::Unsupported(Unsupported::TableAhead) => {
                 "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
@@ -286,6 +326,14 @@ fn gets_keys(policy: Policy, facts: &Facts) -> Result<bool, Reason> {
     }
     if !facts.wants_keys {
         return Ok(false);
+    }
+    match (policy.several_rows, facts.keys) {
+        (SeveralRows::Spaced, _) | (_, Keys::Single) | (SeveralRows::Apart, Keys::Several) => {}
+        (SeveralRows::Refused, Keys::Several | Keys::Numbered) => return Err(Reason::SeveralRows),
+        (SeveralRows::Apart, Keys::Numbered) => {
+            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
+            return Err(Reason::Unsupported(what));
+        }
     }
     if facts.is_id_unsure && policy.on_ambiguous_id == OnAmbiguousId::Refuse {
         return Err(Reason::AmbiguousId);

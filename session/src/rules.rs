@@ -22,7 +22,9 @@ mod version;
 
 use pattern::Matcher;
 pub use pattern::{Pattern, PatternError};
-pub use rule::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule, TableTraits, View, ViewKey};
+pub use rule::{
+    Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule, SeveralRows, TableTraits, View, ViewKey,
+};
 use table_snapshots::{Ahead, TableSnapshots};
 pub use table_snapshots::{KeyColumnState, TableSnapshot};
 

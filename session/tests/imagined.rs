@@ -8,7 +8,7 @@ use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::imagine::{Columns, Decision, Explained, Imagine, Imagined, State};
 use keywright_session::{
     KeyRequest, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules,
-    SessionFacts,
+    SessionFacts, SeveralRows,
 };
 
 struct Examples;
@@ -40,6 +40,7 @@ fn rule(on_unsupported: OnUnsupported) -> Rule {
         on_explicit: OnExplicit::Keep,
         on_unsupported,
         on_ambiguous_id: OnAmbiguousId::First,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,
@@ -210,6 +211,7 @@ fn an_observing_rule_refuses_nothing() {
     let observing = || Rule {
         on_explicit: OnExplicit::Refuse,
         on_ambiguous_id: OnAmbiguousId::Refuse,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Observe,
         ..rule(OnUnsupported::Refuse)
     };

@@ -6,7 +6,7 @@
 -- promoted, sync_binlog = 1 and (semi-)synchronous replication.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi, nor change issue_order, start_id or heir. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id or heir. Everything else may be changed while proxies run; they read it with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'name of the key space',
     hi             BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'first id that is not reserved',
@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     issue_order    VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'distinct' COMMENT 'distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed',
     start_id       BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'the first id that was ever given, or will be',
     heir           VARCHAR(96) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the tag is closed: this database issues its ids natively, by system identifier, object id and life of its memory; NULL: it is open',
+    hide_bits      BIGINT NULL COMMENT 'keys are these numbers sent through a secret permutation of so many bits; NULL: they are the numbers; chosen when the tag is made, never changed',
+    hide_fingerprint VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'of the permutation: who has another key is given nothing',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';

@@ -6,7 +6,7 @@
 -- program waits for them whatever synchronous_commit says.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi, nor change issue_order, start_id or heir. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id or heir. Everything else may be changed while proxies run; they read it with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            TEXT NOT NULL, -- name of the key space
     hi             BIGINT NOT NULL DEFAULT 1, -- first id that is not reserved
@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     issue_order    TEXT NOT NULL DEFAULT 'distinct', -- distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed
     start_id       BIGINT NOT NULL DEFAULT 1, -- the first id that was ever given, or will be
     heir           TEXT, -- the tag is closed: this database issues its ids natively, by system identifier, object id and life of its memory; NULL: it is open
+    hide_bits      BIGINT, -- keys are these numbers sent through a secret permutation of so many bits; NULL: they are the numbers; chosen when the tag is made, never changed
+    hide_fingerprint TEXT, -- of the permutation: who has another key is given nothing
     PRIMARY KEY (tag)
 );
 

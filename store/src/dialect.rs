@@ -82,7 +82,8 @@ impl Dialect {
         match self {
             Self::Keywright => {
                 "hi AS number, id_max, step, step_min, step_max, cover_s, refill_percent, \
-                 server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id, dropped_ms, issue_order, start_id, heir"
+                 server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id, dropped_ms, issue_order, \
+                 start_id, heir, hide_bits, hide_fingerprint"
             }
             Self::Leaf | Self::IdGenerator => {
                 "max_id AS number, step, 0 AS generation, '' AS key_space_id"
@@ -107,7 +108,11 @@ impl Dialect {
     /// Reads the names, numbers, steps and orders of all tags that were not dropped.
     pub(crate) fn select_all(self, table: &TableName) -> String {
         let (number, order, those) = match self {
-            Self::Keywright => ("hi", "issue_order", " WHERE dropped_ms IS NULL"),
+            Self::Keywright => (
+                "hi",
+                "issue_order, hide_bits, hide_fingerprint",
+                " WHERE dropped_ms IS NULL",
+            ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => {
                 ("max_id", "'distinct' AS issue_order", "")
             }

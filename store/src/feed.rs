@@ -321,6 +321,8 @@ async fn reserve_of(
         generation: None,
         key_space: known.key_space.clone(),
         right: None,
+        // The databases would need the key as well.
+        hiding: None,
     };
     let answer = store.run(request).await;
     match answer.map_err(|error| store.failure(&error))? {

@@ -179,7 +179,8 @@ impl Keys {
         };
         let seat = Arc::clone(&self.0.seat);
         let supply = SegmentSupply::new(name, (tag.clone(), residue), &limits, seat);
-        let supply = Arc::new(supply);
+        let hiding = self.0.settings.hidden.of(tag).cloned();
+        let supply = Arc::new(supply.hiding(hiding));
         sources.segments.insert(key, Arc::clone(&supply));
         let task = segment::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
         sources.tasks.push(self.spawn(task));

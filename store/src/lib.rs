@@ -61,8 +61,8 @@ pub use mover::{MoveError, MoveProgress, MovedTo, Moving};
 pub use seat::OrderSettings;
 pub use seat::confirming::Confirmation;
 pub use settings::{
-    FeedSettings, PasswordFrom, RawFeed, RawSnowflakeSettings, RawStoreSettings, SettingsError,
-    SettingsProblem, StoreSettings,
+    FeedSettings, HiddenTags, PasswordFrom, RawFeed, RawHiddenTag, RawSnowflakeSettings,
+    RawStoreSettings, SettingsError, SettingsProblem, StoreSettings,
 };
 pub use sources::demand::WAIT_BOUNDS_US;
 pub use sources::ordered::{Ordered, Unconfirmed};
@@ -76,5 +76,6 @@ pub use store::restored::{RestoredStore, RestoredTag};
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
 pub use store::tag_change::TagChange;
+pub use store::tag_hiding::TagHiding;
 pub use store::worker_id_admin::WorkerIdsRecorded;
 pub use tag_order::{TagFacts, TagOrder};

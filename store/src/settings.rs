@@ -3,6 +3,7 @@
 mod etcd;
 mod feed;
 mod file;
+mod hidden;
 mod mysql;
 mod password;
 mod postgres;
@@ -19,6 +20,7 @@ use keywright_core::{ClockPolicy, Layout, Step, WorkerId};
 use mysql_async::Opts;
 
 pub use feed::{FeedSettings, RawFeed};
+pub use hidden::{HiddenTags, RawHiddenTag};
 pub use password::PasswordFrom;
 pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};
@@ -42,6 +44,7 @@ pub struct StoreSettings {
     pub(crate) limits: Limits,
     pub(crate) tags: TagDefaults,
     pub(crate) snowflake: SnowflakeSettings,
+    pub(crate) hidden: HiddenTags,
 }
 
 /// What is bounded, and by how much.
@@ -138,12 +141,24 @@ impl StoreSettings {
                         cover_ms: store.cover_ms,
                     },
                     snowflake,
+                    hidden: HiddenTags::default(),
                 })
             }
             (_, _, _) => Err(SettingsError {
                 problems: problems.0,
             }),
         }
+    }
+
+    /// The same, with tags that hide how many keys there are.
+    #[must_use]
+    pub fn hiding(self, hidden: HiddenTags) -> Self {
+        Self { hidden, ..self }
+    }
+
+    /// The tags that hide how many keys there are.
+    pub fn hidden_tags(&self) -> &HiddenTags {
+        &self.hidden
     }
 
     /// Whether other settings are of the same store, reached by other means perhaps.
@@ -210,6 +225,7 @@ impl StoreSettings {
         let most = self.limits.range_ids_max;
         match spec {
             KeySpec::Snowflake => most.min(1 << self.snowflake.layout.sequence_bits()),
+            KeySpec::Segment(tag) if self.hidden.of(tag).is_some() => 1,
             KeySpec::Segment(_)
             | KeySpec::Stride(_)
             | KeySpec::Uuid { .. }
@@ -244,6 +260,7 @@ impl fmt::Debug for StoreSettings {
             .field("limits", &self.limits)
             .field("tags", &self.tags)
             .field("snowflake", &self.snowflake)
+            .field("hidden", &self.hidden)
             .finish_non_exhaustive()
     }
 }

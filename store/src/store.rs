@@ -18,6 +18,7 @@ pub(crate) mod switch_commit;
 pub(crate) mod switch_rows;
 pub(crate) mod tag_admin;
 pub(crate) mod tag_change;
+pub(crate) mod tag_hiding;
 mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
@@ -47,7 +48,7 @@ use crate::engine::words::Words;
 use crate::engine::{Engine, EngineSettings};
 use crate::failure::Failure;
 use crate::lease::fed::Handed;
-use crate::settings::{Limits, StoreSettings, TagDefaults};
+use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
 
 /// The store, and connections to it. Every transaction runs on the store's own thread.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(crate) struct Store {
     pub(crate) dialect: Dialect,
     pub(crate) segment_table: TableName,
     pub(crate) tags: TagDefaults,
+    /// The tags whose numbers are sent through a permutation.
+    pub(crate) hidden: HiddenTags,
     limits: Limits,
     idle: Mutex<Vec<Link>>,
     free: Semaphore,
@@ -83,6 +86,7 @@ impl Store {
             dialect: settings.dialect,
             segment_table: settings.segment_table.clone(),
             tags: settings.tags,
+            hidden: settings.hidden.clone(),
             limits: settings.limits,
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use keywright_core::hiding::HideBits;
+
 /// What is known of a tag.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TagFacts {
@@ -9,6 +11,8 @@ pub struct TagFacts {
     pub order: Option<TagOrder>,
     /// Which of all tags of its name it is, as drawn when it was made; `None`: not known yet; empty where the store does not tell.
     pub key_space: Option<Arc<str>>,
+    /// How wide its keys are, where they hide how many there are.
+    pub hide_bits: Option<HideBits>,
 }
 
 /// The order of a tag. It is chosen when the tag is made, and stays: what programs have reserved is in that order.

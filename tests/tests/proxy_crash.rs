@@ -22,18 +22,28 @@ const LIFE_MS_MAX: u64 = 400;
 
 #[test]
 fn segments_survive_kills() -> Result<()> {
-    no_key_is_issued_twice("segment:orders")
+    no_key_is_issued_twice("segment:orders", "")
 }
 
 #[test]
 fn snowflakes_survive_kills() -> Result<()> {
-    no_key_is_issued_twice("snowflake")
+    no_key_is_issued_twice("snowflake", "")
 }
 
-/// Two proxies on one store, each before a shard of its own, under load; one after the other is killed.
-fn no_key_is_issued_twice(key: &str) -> Result<()> {
+#[test]
+fn hidden_keys_survive_kills() -> Result<()> {
+    let section = "[[hidden_tag]]\ntag = \"orders\"\nhide_bits = 53\nhide_key_env = \"HIDE_KEY\"\n";
+    no_key_is_issued_twice("segment:orders", section)
+}
+
+/// Two proxies on one store, each before a shard of its own, under load; one after the other is killed. `more`: of their configuration.
+fn no_key_is_issued_twice(key: &str, more: &str) -> Result<()> {
     let server = Upstream::start(Flavour::MariaDb)?;
-    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let tags: &[(&str, u64)] = match more {
+        "" => &[("orders", 1)],
+        _ => &[],
+    };
+    let store = make_store(&server, "keywright", tags)?;
     // Without a unique key, so that a repeated id is seen as such.
     for shard in ["shop_0", "shop_1"] {
         server.run(
@@ -41,7 +51,12 @@ fn no_key_is_issued_twice(key: &str) -> Result<()> {
             &format!("CREATE DATABASE {shard}; CREATE TABLE {shard}.orders (id BIGINT NOT NULL, a INT, KEY (id))"),
         )?;
     }
-    let config = ProxyConfig::before(&server, &store).rule("shop_*.orders", key);
+    let config = ProxyConfig {
+        more: more.to_owned(),
+        environment: vec![("HIDE_KEY".to_owned(), "07".repeat(16))],
+        ..ProxyConfig::before(&server, &store).rule("shop_*.orders", key)
+    };
+    ProxyProcess::said(&config, &["init"])?;
     let proxies = [
         Mutex::new(ProxyProcess::start(config.clone())?),
         Mutex::new(ProxyProcess::start(config)?),
@@ -84,7 +99,7 @@ fn no_key_is_issued_twice(key: &str) -> Result<()> {
         stored.count >= acknowledged.count,
         "{stored:?}, {acknowledged:?}"
     );
-    println!("{key}: {} rows, all distinct", stored.count);
+    println!("{key} {more}: {} rows, all distinct", stored.count);
     Ok(())
 }
 

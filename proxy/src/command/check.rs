@@ -217,6 +217,8 @@ async fn stale_tags(config: &Config, keys: &Keys) -> Vec<String> {
     highest
         .iter()
         .filter_map(|highest| Some((highest, listing(&highest.tag)?)))
+        // The highest of hidden keys says nothing of their numbers.
+        .filter(|(_, listing)| listing.hiding == Ok(None))
         .filter(|(highest, listing)| highest.id >= listing.next)
         .map(|(highest, listing)| stale(highest, listing.next))
         .chain(unknown)

@@ -9,7 +9,7 @@ use keywright_store::users::{UserChange, UserName};
 use keywright_store::{Above, Failure, Keys, TagListing, TagOptions, TagOrder, WorkerIdsRecorded};
 
 use super::user::{self, Password};
-use super::{File, runtime};
+use super::{File, hidden, runtime};
 
 /// Step of tags that are made.
 const STEP: i64 = 1_000;
@@ -93,6 +93,9 @@ fn check_ordered(config: &Config, ordered: &OrderedTags<'_>) -> Result<()> {
         if !named.contains(tag) {
             bail!("tag \"{tag}\" is named by no key of a [[listener]]");
         }
+        if config.store.hidden_tags().of(tag).is_some() {
+            bail!("tag \"{tag}\" cannot be ordered: it hides how many keys there are");
+        }
         if unordered.contains(tag) {
             bail!("tag \"{tag}\" cannot be ordered: a rule or a [[feed]] is for it");
         }
@@ -163,10 +166,18 @@ impl Init {
 async fn make_tags(config: &Config, keys: &Keys, ordered: &OrderedTags<'_>) -> Result<()> {
     let tags = config.tags();
     let missing = keys.missing(&tags).await.map_err(failed)?;
+    hidden::are_alike(keys, config).await?;
     let (highest, unknown) = schema::read_highest_ids(config).await;
     for tag in &tags {
         let there = highest.iter().find(|highest| highest.tag == *tag);
         let there = there.filter(|highest| highest.id > 0);
+        let is_hidden = config.store.hidden_tags().of(tag).is_some();
+        if let Some(there) = there.filter(|_| is_hidden && missing.contains(tag)) {
+            bail!(
+                "tag \"{tag}\" cannot be made: its keys hide how many there are, so any may come, and {} is {there}: such a tag begins with empty tables",
+                there.id
+            );
+        }
         let is_made = missing.contains(tag) && {
             let highest = there.map_or(0, |highest| highest.id);
             let options = TagOptions {
@@ -187,7 +198,7 @@ async fn make_tags(config: &Config, keys: &Keys, ordered: &OrderedTags<'_>) -> R
                 }
                 None => println!("created tag \"{tag}\""),
             }
-        } else if let Some(there) = there {
+        } else if let Some(there) = there.filter(|_| !is_hidden) {
             raise(keys, tag, there).await.map_err(failed)?;
         }
         let concerns = |unknown: &&Unknown| unknown.tag.as_ref().is_none_or(|its| its == tag);
@@ -195,6 +206,7 @@ async fn make_tags(config: &Config, keys: &Keys, ordered: &OrderedTags<'_>) -> R
             println!("note: whether tables have higher ids is not known of {what}");
         }
     }
+    hidden::are_alike(keys, config).await?;
     check_orders(keys, ordered).await
 }
 

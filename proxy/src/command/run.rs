@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use super::schema_refresh::SchemaRefresh;
 use super::switching::Switching;
-use super::{File, ordered};
+use super::{File, hidden, ordered};
 
 /// Whether the store has the tags. One that does not answer holds nobody up: keys that are reserved need none, and those that are not
 /// are waited for. But a tag that comes into force while others are must be known.
@@ -151,6 +151,7 @@ impl<'a> Running<'a> {
         let known = takes_over.then_some([].as_slice());
         are_there(&keys, &config.tags(), known).await?;
         are_not_ordered(&keys, &config).await?;
+        hidden::are_alike(&keys, &config).await?;
         if let Some(order) = config.order() {
             keys.stand_for_order(order.clone());
         }
@@ -333,6 +334,7 @@ impl<'a> Running<'a> {
             bail!("listeners have changed, which needs a restart");
         }
         self.in_force.may_leave(&config)?;
+        hidden::have_not_changed(&self.config, &config)?;
         let failed = |failure: Failure| anyhow::anyhow!("{failure}");
         let can = self.keys.can_connect_by(&config.store).await;
         can.map_err(failed)?;
@@ -347,6 +349,7 @@ impl<'a> Running<'a> {
     async fn take(&mut self, config: Arc<Config>) -> Result<()> {
         are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
         are_not_ordered(&self.keys, &config).await?;
+        hidden::are_alike(&self.keys, &config).await?;
         let standing = standing(&config, &self.keys).await;
         if config.follows_the_switch() && standing.is_none() {
             bail!("the store does not say where keys come from now");

@@ -6,7 +6,7 @@ use keywright_core::{Step, Tag as TagName};
 use keywright_proxy::tags_in_use::TagsInUse;
 use keywright_store::{Failure, TagChange};
 
-use super::{File, with_store};
+use super::{File, hidden, with_store};
 
 #[derive(Args)]
 pub(crate) struct Tag {
@@ -24,6 +24,21 @@ enum Command {
     ///
     /// The steps are taken in the only order in which no id comes twice, and each is printed. Wherever it breaks off, run it again: it goes on.
     Move(super::moving::Move),
+    /// Print the numbers of keys of a tag that hides how many there are: which each was of all that the tag gave.
+    Number(Hidden),
+    /// Print the keys of numbers of such a tag.
+    Key(Hidden),
+}
+
+#[derive(Args)]
+struct Hidden {
+    /// The tag.
+    name: String,
+    /// Its keys, or its numbers: one answer a line, in the same order.
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    file: File,
 }
 
 #[derive(Args)]
@@ -87,7 +102,23 @@ impl Tag {
             Command::Alter(alter) => alter.run(),
             Command::Drop(drop) => drop.run(),
             Command::Move(moving) => moving.run(),
+            Command::Number(of) => of.run(false),
+            Command::Key(of) => of.run(true),
         }
+    }
+}
+
+impl Hidden {
+    /// Nothing is asked of the store: the secret alone says it.
+    fn run(&self, are_numbers: bool) -> Result<()> {
+        let (tag, config) = (tag(&self.name)?, self.file.load()?);
+        let found: Result<Vec<u64>> = self
+            .ids
+            .iter()
+            .map(|id| hidden::decoded(&config, &tag, id, are_numbers))
+            .collect();
+        found?.iter().for_each(|found| println!("{found}"));
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The configuration file as it is written. The comments on fields are the configuration reference.
 
 use keywright_session::Limits;
-use keywright_store::{RawFeed, RawSnowflakeSettings, RawStoreSettings};
+use keywright_store::{RawFeed, RawHiddenTag, RawSnowflakeSettings, RawStoreSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,6 +17,8 @@ pub(super) struct Raw {
     pub(super) listener: Vec<RawListener>,
     #[serde(default)]
     pub(super) rule: Vec<RawRule>,
+    #[serde(default)]
+    pub(super) hidden_tag: Vec<RawHiddenTag>,
     #[serde(default)]
     pub(super) feed: Vec<RawFeed>,
     #[serde(default)]
@@ -51,6 +53,9 @@ pub(super) struct RawRule {
     /// `refuse` the statement.
     #[serde(default = "first")]
     pub(super) on_ambiguous_id: String,
+    /// A statement with several rows, where the tag hides how many keys there are, so that the keys do not follow from the first: `refuse` it
+    /// (1235), or `allow` it, where no client computes ids from LAST_INSERT_ID(). Default: `refuse`. It has no meaning for other keys.
+    pub(super) on_several_rows: Option<String>,
     /// `rewrite` gives keys; `observe` changes nothing and counts what it would do. Change it and send SIGHUP, while applications write.
     #[serde(default = "rewrite")]
     pub(super) mode: String,

@@ -36,6 +36,7 @@ pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
                 rule.rule.mode = Mode::Rewrite;
                 rule.spec = keys.spec();
                 rule.rule.keys_max = config.store.keys_max(&rule.spec);
+                rule.rule.several_rows = rule.several_rows(config.store.hidden_tags());
                 rule.servers = Some(servers.clone());
             }
             None => rule.rule.mode = Mode::Observe,

@@ -163,12 +163,16 @@ impl PortKeys {
 }
 
 impl NamedKeys {
-    /// Where its keys come from; with the order of its tag, once it is known to have one.
+    /// Where its keys come from; with the order of its tag, once it is known to have one, and that its keys hide how many there are.
     pub(crate) fn source(&self) -> String {
-        let order = self.gives.tag_facts().and_then(|facts| facts.order);
-        match order.filter(|order| order.is_ordered()) {
-            Some(order) => format!("{} {}", self.spec, order.name()),
-            None => self.spec.to_string(),
+        let facts = self.gives.tag_facts().unwrap_or_default();
+        match (
+            facts.order.filter(|order| order.is_ordered()),
+            facts.hide_bits,
+        ) {
+            (Some(order), _) => format!("{} {}", self.spec, order.name()),
+            (None, Some(bits)) => format!("{} hidden:{}", self.spec, bits.get()),
+            (None, None) => self.spec.to_string(),
         }
     }
 

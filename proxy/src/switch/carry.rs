@@ -57,9 +57,10 @@ impl<C: ClientConnections> Conductor<C> {
             }
         }
         let keys_of = coming(standing);
+        let keep: BTreeSet<RuleName> = keeping(standing);
         let mut reached = Reached::default();
         for server in &mut servers {
-            let to = (&keys_of, &mut reached);
+            let to = ((&keys_of, &keep), &mut reached);
             self.read_reached(attempt, server, (&names, &seen), to)
                 .await?;
         }
@@ -139,7 +140,10 @@ impl<C: ClientConnections> Conductor<C> {
         attempt: u64,
         server: &mut Server,
         (names, seen): (&BTreeSet<RuleName>, &BTreeSet<ServerTable>),
-        (keys_of, reached): (&BTreeMap<RuleName, KeySpace>, &mut Reached),
+        ((keys_of, keep), reached): (
+            (&BTreeMap<RuleName, KeySpace>, &BTreeSet<RuleName>),
+            &mut Reached,
+        ),
     ) -> Result<()> {
         for (name, column) in servers::tables_of(server, &self.config, names).await? {
             let table = (server.identity.clone(), column.quoted_table());
@@ -152,12 +156,12 @@ impl<C: ClientConnections> Conductor<C> {
             if let Some(keys) = keys_of.get(&name) {
                 let place = (&*server.identity, &*column.schema, &*column.table);
                 reached.add_table(place, keys);
-                reached.add_rows(keys, above);
+                reached.add_rows(keys, above, keep.contains(&name));
             }
         }
         for (name, above) in servers::above_others(server, &self.config, names).await? {
             if let Some(keys) = keys_of.get(&name) {
-                reached.add_rows(keys, above);
+                reached.add_rows(keys, above, keep.contains(&name));
             }
         }
         if servers::identity(&mut server.conn).await? != server.identity {
@@ -247,6 +251,14 @@ fn coming(standing: &Standing) -> BTreeMap<RuleName, KeySpace> {
     let rules = standing.rules.iter();
     let coming = rules.filter_map(|rule| Some((rule.rule.clone(), rule.next.clone()??)));
     coming.collect()
+}
+
+/// The rules that have these keys already, on other servers.
+fn keeping(standing: &Standing) -> BTreeSet<RuleName> {
+    let rules = standing.rules.iter();
+    let keeping =
+        rules.filter(|rule| rule.keys.is_some() && rule.next.as_ref() == Some(&rule.keys));
+    keeping.map(|rule| rule.rule.clone()).collect()
 }
 
 fn recorded(server: &str, column: &KeyColumn, reading: Reading) -> Recorded {

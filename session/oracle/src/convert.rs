@@ -39,6 +39,11 @@ pub(crate) fn rule(rule: &now::Rule) -> before::Rule {
             now::OnAmbiguousId::First => before::OnAmbiguousId::First,
             now::OnAmbiguousId::Refuse => before::OnAmbiguousId::Refuse,
         },
+        several_rows: match rule.several_rows {
+            now::SeveralRows::Spaced => before::SeveralRows::Spaced,
+            now::SeveralRows::Refused => before::SeveralRows::Refused,
+            now::SeveralRows::Apart => before::SeveralRows::Apart,
+        },
         mode: mode(rule.mode),
         bits_max: rule.bits_max,
         keys_max: rule.keys_max,

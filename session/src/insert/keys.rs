@@ -4,7 +4,7 @@ use keywright_core::{Cause, KeyBatch};
 
 use crate::connection::Connection;
 use crate::job::Turn;
-use crate::rules::Rule;
+use crate::rules::{Rule, SeveralRows};
 use crate::step::{KeyFailure, KeyRequest, Step};
 
 /// The keys of a statement that goes out once it has them.
@@ -35,16 +35,30 @@ impl Awaited {
 }
 
 impl Connection {
-    /// Keys for so many rows, spaced as the session's auto_increment_increment says.
+    /// Keys for so many rows, spaced as the session's auto_increment_increment says, unless they have no spacing.
     pub(crate) fn keys_step(&self, rule: usize, rows: u64) -> Step {
+        let contiguous = self.has_spaced_keys(rule);
+        let increment = match contiguous {
+            true => self.context.increment,
+            false => 1,
+        };
         let count = rows
             .saturating_sub(1)
-            .saturating_mul(self.context.increment)
+            .saturating_mul(increment)
             .saturating_add(1);
         Step::Keys(KeyRequest {
             rule: self.rules.configured(rule),
             count,
-            contiguous: true,
+            contiguous,
+        })
+    }
+
+    /// Whether several keys of a rule may be asked for only if they follow from the first.
+    fn has_spaced_keys(&self, rule: usize) -> bool {
+        let rule = self.rules.rules().get(rule);
+        rule.is_none_or(|rule| match rule.several_rows {
+            SeveralRows::Spaced | SeveralRows::Refused => true,
+            SeveralRows::Apart => false,
         })
     }
 
@@ -90,19 +104,19 @@ impl Connection {
         keys: KeyBatch,
         rows: u64,
     ) -> Result<KeyBatch, KeyFailure> {
-        let last = keys.number(rows.saturating_sub(1));
-        let too_large = last.is_some_and(|last| last.checked_shr(rule.bits_max).unwrap_or(0) > 0);
-        if too_large {
-            return Err(KeyFailure {
+        let largest = match &keys {
+            KeyBatch::Listed(numbers) => numbers.iter().max().copied(),
+            KeyBatch::Numbers { .. } | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => {
+                keys.number(rows.saturating_sub(1))
+            }
+        };
+        match largest.filter(|key| key.checked_shr(rule.bits_max).unwrap_or(0) > 0) {
+            None => Ok(keys),
+            Some(key) => Err(KeyFailure {
                 cause: Cause::TagExhausted,
-                message: format!(
-                    "keywright: key {} has more than {} bits",
-                    last.unwrap_or(0),
-                    rule.bits_max
-                ),
-            });
+                message: format!("keywright: key {key} has more than {} bits", rule.bits_max),
+            }),
         }
-        Ok(keys)
     }
 }
 

@@ -11,6 +11,7 @@ const LAX: Policy = Policy {
     on_explicit: OnExplicit::Keep,
     on_unsupported: OnUnsupported::Pass,
     on_ambiguous_id: OnAmbiguousId::First,
+    several_rows: SeveralRows::Spaced,
     repeatable: true,
     has_ahead: false,
 };
@@ -26,10 +27,37 @@ const STRICT: Policy = Policy {
 const PLAIN: Facts = Facts {
     own_keys: OwnKeys::No,
     wants_keys: true,
+    keys: Keys::Single,
     is_id_unsure: false,
     obstacle: None,
     obstacle_unrepeatable: None,
 };
+
+#[test]
+fn several_keys_that_do_not_follow_from_the_first_are_refused_unless_the_rule_lets_them() {
+    use Verdict::{Leave, Pass, Refuse, Rewrite};
+    let of = |several_rows| Policy {
+        several_rows,
+        ..LAX
+    };
+    let uneven = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
+    for (keys, refused, apart) in [
+        (Keys::Single, Rewrite, Rewrite),
+        (Keys::Several, Refuse(Reason::SeveralRows), Rewrite),
+        (Keys::Numbered, Refuse(Reason::SeveralRows), Leave(uneven)),
+    ] {
+        let facts = Facts { keys, ..PLAIN };
+        assert_eq!(decide(of(SeveralRows::Spaced), &facts), Rewrite);
+        assert_eq!(decide(of(SeveralRows::Refused), &facts), refused);
+        assert_eq!(decide(of(SeveralRows::Apart), &facts), apart);
+        // What wants none is no matter.
+        let facts = Facts {
+            wants_keys: false,
+            ..facts
+        };
+        assert_eq!(decide(of(SeveralRows::Refused), &facts), Pass);
+    }
+}
 
 #[test]
 fn each_fact_has_its_verdict() {

@@ -133,6 +133,7 @@ impl Connection {
         let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
         let facts = Facts {
             own_keys: wanted.explicit.into(),
+            keys: wanted.keys.into(),
             ..Facts::of_rows(&statement.plan, wanted.keys > 0)
         };
         match decide(self.policy(Some(index)), &facts) {

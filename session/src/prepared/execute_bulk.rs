@@ -107,6 +107,7 @@ impl Connection {
         let facts = Facts {
             own_keys: (needs.explicit || plan.explicit()).into(),
             is_id_unsure: may_skip && !is_single,
+            keys: total.into(),
             ..Facts::of_rows(plan, total > 0)
         };
         match decide(self.policy(Some(index)), &facts) {

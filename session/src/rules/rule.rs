@@ -31,6 +31,18 @@ pub enum OnAmbiguousId {
     Refuse,
 }
 
+/// Whether several keys of one statement follow from the first, as drivers compute them, and what becomes of the statement if they do not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SeveralRows {
+    /// They do.
+    #[default]
+    Spaced,
+    /// They do not, and it is refused.
+    Refused,
+    /// They do not, and it gets its keys: nobody computes them.
+    Apart,
+}
+
 /// Whether statements are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -55,6 +67,8 @@ pub struct Rule {
     pub on_unsupported: OnUnsupported,
     /// What to do when the id to report is not sure.
     pub on_ambiguous_id: OnAmbiguousId,
+    /// What becomes of a statement whose several keys may not follow from the first.
+    pub several_rows: SeveralRows,
     /// Whether statements are changed.
     pub mode: Mode,
     /// Bits of the largest key: 63, or 53 for clients that read numbers as doubles.

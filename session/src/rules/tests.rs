@@ -4,7 +4,7 @@ use keywright_rewrite::KeyForm;
 
 use super::{
     KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
-    Rules, TableSnapshot, View, ViewKey,
+    Rules, SeveralRows, TableSnapshot, View, ViewKey,
 };
 
 fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
@@ -15,6 +15,7 @@ fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
         on_ambiguous_id: OnAmbiguousId::First,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -8,7 +8,8 @@ use fastrand::Rng;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     Budget, KeyColumnState, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule,
-    RuleAdmission, Rules, SchemaChanges, SessionFacts, TableSnapshot, Traffic, View, ViewKey,
+    RuleAdmission, Rules, SchemaChanges, SessionFacts, SeveralRows, TableSnapshot, Traffic, View,
+    ViewKey,
 };
 use keywright_wire::capability::{
     BULK_OPERATIONS, DEPRECATE_EOF, EXTENDED_METADATA, MULTI_STATEMENTS, QUERY_ATTRIBUTES,
@@ -193,6 +194,7 @@ impl Circumstances {
             on_explicit: OnExplicit::Keep,
             on_unsupported: OnUnsupported::Refuse,
             on_ambiguous_id: OnAmbiguousId::First,
+            several_rows: SeveralRows::Spaced,
             mode: Mode::Rewrite,
             bits_max,
             keys_max,
@@ -212,6 +214,7 @@ impl Circumstances {
             },
             Rule {
                 on_unsupported: OnUnsupported::Pass,
+                several_rows: SeveralRows::Refused,
                 ..rule("*.pass*")
             },
             Rule {
@@ -225,6 +228,7 @@ impl Circumstances {
             Rule {
                 repeatable: false,
                 watched: true,
+                several_rows: SeveralRows::Apart,
                 ..rule("*.once")
             },
             rule("*.narrow"),

@@ -99,6 +99,7 @@ impl Reach {
             "Native",
             "explicit",
             "ambiguous_id",
+            "several_rows",
             "insert_select_rows",
             "load_data_rows",
             "asks whether open",

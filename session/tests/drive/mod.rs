@@ -8,7 +8,7 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     KeyFailure, KeyRequest, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule,
-    Rules, Session, SessionFacts, StatementOutcome, Step,
+    Rules, Session, SessionFacts, SeveralRows, StatementOutcome, Step,
 };
 
 /// Longest statement that is gathered here: short, so that longer ones come often.
@@ -122,6 +122,7 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         } else {
             OnAmbiguousId::First
         },
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 53,
         keys_max: u64::MAX,

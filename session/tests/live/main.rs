@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use keywright_rewrite::{Flavour as Reads, KeyForm, Server};
-use keywright_session::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules};
+use keywright_session::{
+    Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, SeveralRows,
+};
 use keywright_testkit::corpus::{self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Side, TwinKeys};
 use keywright_testkit::{Flavour, Result, Upstream, workspace_root};
 
@@ -20,6 +22,7 @@ fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
         on_ambiguous_id: OnAmbiguousId::First,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

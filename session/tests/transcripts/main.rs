@@ -102,6 +102,7 @@ fn use_in_several() {
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
         on_ambiguous_id: OnAmbiguousId::First,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -121,6 +121,7 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
         on_ambiguous_id: OnAmbiguousId::First,
+        several_rows: SeveralRows::Spaced,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

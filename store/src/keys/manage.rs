@@ -19,6 +19,7 @@ use crate::store::restored::{Restore, RestoredStore};
 use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_change::{AlterTag, DropTag, TagChange};
+use crate::store::tag_hiding::refuse_other;
 use crate::store::tag_rows::unknown;
 use crate::tag_order::TagOrder;
 
@@ -167,10 +168,33 @@ impl Keys {
             Ok(missing) => {
                 let missing = missing.iter().map(|tag| unknown(&self.0.store, tag));
                 let strict = self.check_strict(tags).await.unwrap_or_else(Some);
-                missing.chain(strict).map(error).collect()
+                let hidden = self.check_hidden(tags).await;
+                let hidden = hidden.unwrap_or_else(|failure| vec![failure]);
+                missing.chain(strict).chain(hidden).map(error).collect()
             }
             Err(failure) => vec![error(failure)],
         }
+    }
+
+    /// Why the store gives no keys of some of these tags: they were made with another permutation than this program has for them, or with
+    /// none.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn check_hidden(&self, tags: &[Tag]) -> Result<Vec<Failure>, Failure> {
+        let there = self.tags().await?;
+        let refused = tags.iter().filter_map(|tag| {
+            let row = there.iter().find(|row| self.names(row, tag))?;
+            let caller = self.0.settings.hidden.of(tag).map(AsRef::as_ref);
+            match &row.hiding {
+                Ok(hiding) => refuse_other(tag, hiding.as_ref(), caller).err(),
+                Err(problem) => {
+                    let message = format!("tag \"{tag}\" is unusable: {problem}");
+                    Some(Failure::new(Cause::BoundDamaged, message))
+                }
+            }
+        });
+        Ok(refused.collect())
     }
 
     /// Why the store gives no keys of those tags that are strict.

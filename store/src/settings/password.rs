@@ -75,7 +75,8 @@ impl PasswordFrom<'_> {
     }
 }
 
-fn in_file(file: &Path) -> Result<String, String> {
+/// The first line of a file.
+pub(super) fn in_file(file: &Path) -> Result<String, String> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| {
         format!(
@@ -102,7 +103,8 @@ fn hint(file: &Path, kind: ErrorKind) -> &'static str {
     }
 }
 
-fn in_variable(name: &str) -> Result<String, String> {
+/// What is in a variable of the environment.
+pub(super) fn in_variable(name: &str) -> Result<String, String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err("names no environment variable".to_owned());
     }

@@ -1,10 +1,12 @@
 //! Keys of a tag: taken from the buffer, refilled by a task of the tag's own.
 
 mod give_ordered;
+mod hidden;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use keywright_core::hiding::Hiding;
 use keywright_core::{Buffer, Cause, KeyBatch, Tag};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -25,6 +27,7 @@ use crate::tag_order::{TagFacts, TagOrder};
 
 /// Why ranges are dropped that would have been given.
 const ANOTHER_TAG: &str = "the tag is another one in the store now";
+const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(crate) struct SegmentSupply {
     /// What an index stands for: known with the first range, and the same ever after.
     residue: OnceLock<Residue>,
     buffer: Buffer,
+    /// What its ids are sent through, if they are: all of them, whoever takes them.
+    hiding: Option<Arc<Hiding>>,
     /// What takes its place where the tag is ordered.
     pub(super) ordered: OrderedSide,
     pub(crate) demand: Demand,
@@ -71,6 +76,7 @@ impl SegmentSupply {
             wanted,
             residue: OnceLock::new(),
             buffer: Buffer::new(),
+            hiding: None,
             ordered: OrderedSide::new(seat),
             demand: Demand::new(name, limits.wait_ms_max, limits.waiters_max),
             state: Mutex::new(Held {
@@ -81,10 +87,10 @@ impl SegmentSupply {
         }
     }
 
-    /// One compare-and-swap, and a check of what is left.
+    /// One compare-and-swap, and a check of what is left. `contiguous`: the caller's clients may compute them from the first.
     #[inline]
-    pub(crate) fn try_take(&self, count: u64) -> Option<KeyBatch> {
-        if self.demand.is_closed() {
+    pub(crate) fn try_take(&self, count: u64, contiguous: bool) -> Option<KeyBatch> {
+        if self.demand.is_closed() || self.are_apart(count, contiguous) {
             return None;
         }
         let residue = self.residue.get()?;
@@ -96,17 +102,24 @@ impl SegmentSupply {
             .figures
             .issued
             .fetch_add(count, Ordering::Relaxed);
-        Some(KeyBatch::Numbers {
-            first: residue.id_of(first),
-            spacing: residue.modulus(),
-            count,
-        })
+        let first = residue.id_of(first);
+        match &self.hiding {
+            None => Some(KeyBatch::Numbers {
+                first,
+                spacing: residue.modulus(),
+                count,
+            }),
+            Some(hiding) => hidden::keys(hiding, first, count),
+        }
     }
 
-    pub(crate) async fn take(&self, count: u64) -> Result<KeyBatch, Failure> {
+    pub(crate) async fn take(&self, count: u64, contiguous: bool) -> Result<KeyBatch, Failure> {
+        if self.are_apart(count, contiguous) {
+            return Err(hidden::apart(&self.tag));
+        }
         let attempt = || match self.order_refusal() {
             Some(failure) => Some(Err(failure)),
-            None => self.try_take(count).map(Ok),
+            None => self.try_take(count, contiguous).map(Ok),
         };
         self.demand.take(count, attempt).await?
     }
@@ -128,6 +141,7 @@ impl SegmentSupply {
         TagFacts {
             order: self.ordered.order(),
             key_space: self.held().key_space.clone(),
+            hide_bits: self.hide_bits(),
         }
     }
 
@@ -288,6 +302,11 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
             }
+            Ok(Err(Denied::HiddenOtherwise(failure))) => {
+                supply.drop_rest(&supply.held(), HIDDEN_OTHERWISE);
+                supply.demand.failed(failure, 0, Outlook::Stays);
+                return false;
+            }
             Ok(Err(Denied::AnotherKeySpace(failure))) => {
                 supply.drop_rest(&supply.held(), ANOTHER_TAG);
                 supply.demand.failed(failure, 0, Outlook::Stays);
@@ -350,6 +369,7 @@ async fn reserve(
         generation,
         key_space,
         right,
+        hiding: supply.hiding.as_deref(),
     };
     let result = store.run(request).await;
     result.map_err(|error| store.failure(&error))

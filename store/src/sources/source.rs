@@ -66,7 +66,7 @@ impl Source {
             return Err(NotNow);
         }
         let keys = match &self.0.supply {
-            Supply::Segment(supply) => supply.try_take(count),
+            Supply::Segment(supply) => supply.try_take(count, contiguous),
             Supply::Time(supply) => self.try_time(supply, count, contiguous),
             Supply::Uuid(maker, version, form) => Some(maker.make(*version, *form, count)),
         };
@@ -94,7 +94,7 @@ impl Source {
     pub async fn take(&self, count: u64, contiguous: bool) -> Result<KeyBatch, Failure> {
         self.check(count)?;
         match &self.0.supply {
-            Supply::Segment(supply) => supply.take(count).await,
+            Supply::Segment(supply) => supply.take(count, contiguous).await,
             Supply::Time(supply) => {
                 let in_tick = contiguous && self.0.spec == KeySpec::Snowflake;
                 supply

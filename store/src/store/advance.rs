@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, Layout, Tag};
 
 use super::returned::discard_all;
+use super::tag_hiding::{hiding_of, refuse_other};
 use super::tag_read::read_row;
 use super::tag_rows::unknown;
 use super::{Link, Store, StoreError, Transaction, ranges, values};
@@ -71,6 +72,15 @@ impl AdvanceTag {
         let Some(found) = found else {
             return Ok(Err(unknown(store, tag)));
         };
+        // Who does not know that keys are not the numbers may name a key.
+        let hiding = match hiding_of(store, &found, tag)? {
+            Ok(hiding) => hiding,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let caller = store.hidden.of(tag).map(AsRef::as_ref);
+        if let Err(failure) = refuse_other(tag, hiding.as_ref(), caller) {
+            return Ok(Err(failure));
+        }
         let identity = link.server.identity.clone();
         let (row, now_ms) = match read_row(store, &found, &identity, tag, Residue::ALL)? {
             Ok(read) => read,

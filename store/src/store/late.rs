@@ -55,11 +55,16 @@ async fn span_of_tag(
 ) -> Result<Option<IdSpan>, StoreError> {
     let table = &store.segment_table;
     let for_update = store.words.for_update();
-    let select = format!("SELECT first_id, hi FROM {table} WHERE tag = ?{for_update}");
+    let select = format!("SELECT first_id, hi, hide_bits FROM {table} WHERE tag = ?{for_update}");
     let row = link.first(select, values![tag.as_str()]).await?;
     let Some(row) = row else {
         return Ok(None);
     };
+    let hide_bits: Option<i64> = column(&row, "hide_bits")?;
+    if hide_bits.is_some() {
+        // Any id of a table's own may be a key: there are none below all keys, nor does it help to drop what was reserved.
+        return Ok(Some(IdSpan { first: 1, bound: 1 }));
+    }
     let first: Option<u64> = column(&row, "first_id")?;
     Ok(Some(IdSpan {
         first: first.unwrap_or(0),

@@ -7,6 +7,7 @@ use keywright_core::{Cause, Tag, key_space_mark};
 use super::returned::discard_all;
 use super::tag_admin::rule_for;
 use super::tag_change::row_of;
+use super::tag_hiding::hiding_of;
 use super::tag_read::{key_space, order_of, read_row};
 use super::tag_rows::ordered;
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
@@ -71,6 +72,17 @@ async fn find(
     match order_of(store, &row, tag)? {
         Ok(TagOrder::Distinct) => {}
         Ok(TagOrder::Monotonic | TagOrder::Strict) => return Ok(Err(ordered(tag))),
+        Err(failure) => return Ok(Err(failure)),
+    }
+    match hiding_of(store, &row, tag)? {
+        Ok(None) => {}
+        // The database would issue the numbers themselves.
+        Ok(Some(_)) => {
+            let message =
+                format!("tag \"{tag}\" of the store hides its volume, which a fed tag does not");
+            let failure = Failure::new(Cause::HideKeyMismatch, message);
+            return Ok(Err(failure.hint("use a tag of another name")));
+        }
         Err(failure) => return Ok(Err(failure)),
     }
     let identity = link.server.identity.clone();

@@ -8,6 +8,7 @@ use keywright_core::Tag;
 use super::lease_rows::all_rows;
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
+use super::tag_hiding::hiding_of;
 use super::tag_read::{is_dropped, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::lease::first_above;
@@ -167,7 +168,10 @@ impl Commit {
                 return Ok(Committed::Unknown(keys.clone()));
             };
             let old = left_for(keys, &changing, &bounds);
-            let above = self.reached.first(keys, &counters);
+            let above = match bound.is_hidden {
+                true => self.reached.first_of_others(keys, &counters),
+                false => self.reached.first(keys, &counters),
+            };
             let raised = match bound_after(bound, &old, above) {
                 Ok(first) => self.raise_above(keys, first, link).await?,
                 Err(refusal) => Err(refusal),
@@ -180,6 +184,9 @@ impl Commit {
             if bound.is_foreign {
                 let refusal = CommitRefusal::Foreign;
                 return Ok(Committed::Refused((*keys).clone(), refusal));
+            }
+            if bound.is_hidden {
+                return Ok(Committed::Refused((*keys).clone(), CommitRefusal::Hidden));
             }
             if !new.contains(keys) {
                 self.leave(keys, link).await?;
@@ -240,6 +247,7 @@ impl Commit {
                 hi: 0,
                 id_max: SNOWFLAKE_ID_MAX,
                 is_foreign: false,
+                is_hidden: false,
             })),
         }
     }
@@ -267,11 +275,16 @@ impl Commit {
         if column::<Option<String>>(&row, "heir")?.is_some() {
             return Ok(None);
         }
+        // Nor of one of which nobody can say what its keys are.
+        let Ok(hiding) = hiding_of(&self.store, &row, tag)? else {
+            return Ok(None);
+        };
         let server: Option<String> = column(&row, "server")?;
         Ok(Some(Bound {
             hi: column(&row, "number")?,
             id_max: column(&row, "id_max")?,
             is_foreign: server.is_some_and(|server| server != link.server.identity),
+            is_hidden: hiding.is_some(),
         }))
     }
 
@@ -338,6 +351,7 @@ pub(super) async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreE
         hi: used.max(begin),
         id_max: SNOWFLAKE_ID_MAX,
         is_foreign: rows.iter().any(|row| row.server != link.server.identity),
+        is_hidden: false,
     })
 }
 

@@ -8,8 +8,10 @@ use uuid::Uuid;
 use super::order_rows::may_lose;
 use super::returned::discard_all;
 use super::switch_rows::{lock, rules};
+use super::tag_hiding::{self, TagHiding, hiding_of, refuse_other};
 use super::tag_read::{is_dropped, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
+use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, RuleName};
@@ -64,6 +66,8 @@ pub struct TagListing {
     pub step: u64,
     /// In which order its ids are issued; what stands there is none where nobody knows.
     pub order: Option<TagOrder>,
+    /// The permutation that its numbers are sent through, or what is wrong with it; nothing: keys are the numbers.
+    pub hiding: Result<Option<TagHiding>, String>,
 }
 
 /// Makes a tag. It begins above all that was reserved of one of that name: of one that was dropped, and of one that is lost as far as this
@@ -79,6 +83,14 @@ pub(crate) struct CreateTag {
 
 impl Transaction<Result<(), Failure>> for CreateTag {
     async fn run(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
+        let hiding = self.store.hidden.of(&self.tag);
+        if hiding.is_some() && self.options.order.is_ordered() {
+            let message = format!(
+                "tag \"{}\" cannot be ordered: it hides its volume",
+                self.tag
+            );
+            return Ok(Err(Failure::new(Cause::HideKeyMismatch, message)));
+        }
         if self.options.order == TagOrder::Strict
             && let Some(why) = link.may_lose().await?
         {
@@ -111,6 +123,13 @@ impl CreateTag {
         self.options.start.max(seen).max(1)
     }
 
+    /// Its largest number.
+    fn id_max(&self) -> u64 {
+        let hiding = self.store.hidden.of(&self.tag);
+        let largest = hiding.map_or(u64::MAX, |hiding| hiding.bits().largest());
+        self.options.id_max.min(self.store.id_max).min(largest)
+    }
+
     /// One that was dropped goes on in its row: who reserved last, and how much, tells whether a gap is to be left out. So does its key
     /// space, since no id of it comes twice.
     async fn make_anew(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
@@ -131,6 +150,15 @@ impl CreateTag {
             Ok(order) => return Ok(Err(other_order(&self.tag, order))),
             Err(failure) => return Ok(Err(failure)),
         }
+        // Another permutation of the same numbers gives keys that were given.
+        let hiding = match hiding_of(&self.store, &row, &self.tag)? {
+            Ok(hiding) => hiding,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let caller = self.store.hidden.of(&self.tag);
+        if let Err(failure) = refuse_other(&self.tag, hiding.as_ref(), caller.map(AsRef::as_ref)) {
+            return Ok(Err(failure));
+        }
         let update = format!(
             "UPDATE {} SET hi = ?, id_max = ?, step = ?, step_min = ?, step_max = ?, cover_s = ?, refill_percent = ?, \
              server = COALESCE(server, ?), reserved_ids = ?, reserved_ms = COALESCE(reserved_ms, {}), rate_per_s = COALESCE(rate_per_s, 0), \
@@ -141,7 +169,7 @@ impl CreateTag {
         let last: Option<u64> = column(&row, "reserved_ids")?;
         let values = values![
             hi.max(self.start()),
-            options.id_max.min(self.store.id_max),
+            self.id_max(),
             options.step.get(),
             options.step_min.get(),
             options.step_max.get(),
@@ -159,17 +187,19 @@ impl CreateTag {
 
     async fn insert(&self, link: &mut Link) -> Result<(), StoreError> {
         let options = &self.options;
+        let hiding = self.store.hidden.of(&self.tag);
+        let hiding = hiding.map(|hiding| TagHiding::of(hiding));
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
-             server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order, start_id) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?, ?)",
+             server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order, start_id, hide_bits, hide_fingerprint) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?, ?, ?, ?)",
             self.store.segment_table,
             self.store.words.now_ms()
         );
         let values = values![
             self.tag.as_str(),
             self.start(),
-            options.id_max.min(self.store.id_max),
+            self.id_max(),
             options.step.get(),
             options.step_min.get(),
             options.step_max.get(),
@@ -180,6 +210,8 @@ impl CreateTag {
             Uuid::new_v4().simple().to_string(),
             options.order.name(),
             self.start(),
+            hiding.as_ref().map(|its| i64::from(its.bits.get())),
+            hiding.as_ref().map(|its| its.fingerprint.clone()),
         ];
         link.change_one(insert, values).await
     }
@@ -237,6 +269,10 @@ impl Transaction<Vec<TagListing>> for ListTags {
                     next: ends.first_free(column(row, "number")?),
                     step: column(row, "step")?,
                     order: TagOrder::parse(&column::<String>(row, "issue_order")?),
+                    hiding: match self.store.dialect {
+                        Dialect::Keywright => tag_hiding::read(row)?,
+                        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(None),
+                    },
                 })
             })
             .collect()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
+use super::tag_hiding;
 use super::tag_request::Denied;
 use super::{Row, Store, StoreError, column};
 use crate::dialect::Dialect;
@@ -127,7 +128,9 @@ struct OwnColumns {
 fn own_columns(store: &Store, row: &Row, identity: &str) -> Result<OwnColumns, StoreError> {
     match store.dialect {
         Dialect::Keywright => Ok(OwnColumns {
-            id_max: column::<u64>(row, "id_max")?.min(store.id_max),
+            id_max: column::<u64>(row, "id_max")?
+                .min(store.id_max)
+                .min(largest_hidden(row)?),
             refill_percent: column(row, "refill_percent")?,
             last: last(row, identity)?,
         }),
@@ -137,6 +140,12 @@ fn own_columns(store: &Store, row: &Row, identity: &str) -> Result<OwnColumns, S
             last: None,
         }),
     }
+}
+
+/// The largest number that has a key, where numbers are hidden.
+fn largest_hidden(row: &Row) -> Result<u64, StoreError> {
+    let hiding = tag_hiding::read(row)?.ok().flatten();
+    Ok(hiding.map_or(u64::MAX, |hiding| hiding.bits.largest()))
 }
 
 fn last(row: &Row, identity: &str) -> Result<Option<LastReservation>, StoreError> {

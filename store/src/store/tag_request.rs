@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use keywright_core::hiding::Hiding;
 use keywright_core::{Tag, TagExhausted};
 
 use super::Store;
@@ -35,6 +36,8 @@ pub(crate) struct ReservationRequest<'a> {
     pub(crate) key_space: Option<Arc<str>>,
     /// By which right ids of an ordered tag are asked for; of any other they are asked for without.
     pub(crate) right: Option<OrderRight<'a>>,
+    /// What the caller sends the ids through before anybody is told of one.
+    pub(crate) hiding: Option<&'a Hiding>,
 }
 
 /// What entitles a program to ids of an ordered tag.
@@ -79,6 +82,8 @@ pub(crate) enum Denied {
     Ordered(TagOrder, Failure),
     /// The store may have lost what it acknowledged last: nothing of the tag is given until somebody has said how far it was used.
     Suspended(Failure),
+    /// The caller sends ids through another permutation than the tag's, or through none, or the tag has none.
+    HiddenOtherwise(Failure),
     /// Another program has taken over.
     NotActive(Failure),
     Other(Failure),
@@ -97,6 +102,7 @@ impl Denied {
             | Self::Ordered(_, failure)
             | Self::TooLarge(failure)
             | Self::Suspended(failure)
+            | Self::HiddenOtherwise(failure)
             | Self::NotActive(failure)
             | Self::Other(failure) => Ok(failure),
         }

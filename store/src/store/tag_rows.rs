@@ -7,6 +7,7 @@ use keywright_core::{Cause, Tag};
 use super::moved_rows::heir_of;
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
+use super::tag_hiding::{hiding_of, refuse_other};
 use super::tag_read::{is_dropped, key_space, order_of, read_row};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
@@ -14,6 +15,7 @@ use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::moving::Refused;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
+use crate::residue::Residue;
 use crate::tag_order::TagOrder;
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
@@ -69,6 +71,11 @@ async fn reserve(
         && let Some(failure) = closed(store, row, request.tag)?
     {
         return Ok(Err(Denied::Other(failure)));
+    }
+    if let Some(row) = rows.first()
+        && let Err(denied) = hidden_alike(request, row)?
+    {
+        return Ok(Err(denied));
     }
     let (generation, key_space) = match rows.first() {
         Some(row) => (column(row, "generation")?, key_space(row)?),
@@ -192,6 +199,27 @@ fn closed(store: &Store, row: &Row, tag: &Tag) -> Result<Option<Failure>, StoreE
         Ok(Some(heir)) => Some(Refused::AnothersIds(heir).failure(tag.as_str())),
         Err(failure) => Some(failure),
     })
+}
+
+/// That who asks sends the ids through the permutation that the tag was made with. It takes all numbers, and keeps no order.
+fn hidden_alike(
+    request: &ReservationRequest<'_>,
+    row: &Row,
+) -> Result<Result<(), Denied>, StoreError> {
+    let tag = request.tag;
+    let hiding = match hiding_of(request.store, row, tag)? {
+        Ok(hiding) => hiding,
+        Err(failure) => return Ok(Err(Denied::HiddenOtherwise(failure))),
+    };
+    if let Err(failure) = refuse_other(tag, hiding.as_ref(), request.hiding) {
+        return Ok(Err(Denied::HiddenOtherwise(failure)));
+    }
+    if hiding.is_some() && (request.right.is_some() || request.residue != Residue::ALL) {
+        let message = format!("tag \"{tag}\" hides its volume, so it has no order and no stride");
+        let failure = Failure::new(Cause::HideKeyMismatch, message);
+        return Ok(Err(Denied::HiddenOtherwise(failure)));
+    }
+    Ok(Ok(()))
 }
 
 /// Why a tag's ids are not given where their order cannot be kept.

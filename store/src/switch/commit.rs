@@ -12,6 +12,8 @@ pub struct Bound {
     pub id_max: u64,
     /// Another server wrote it: how far ids were issued there is not known.
     pub is_foreign: bool,
+    /// Its keys hide how many there are: below the largest that they may be, any may have been issued, or is to come.
+    pub is_hidden: bool,
 }
 
 /// What snowflake ids are, and how far ahead of now they may begin.
@@ -34,6 +36,17 @@ pub enum CommitRefusal {
         "its bound was written by another server of the store, so that it is not known how far it was used"
     )]
     Foreign,
+    /// Keys of a tag that hides its volume may be any: what tables have, or have had, may be among them.
+    #[error(
+        "its keys hide how many there are, so any may come, and the tables have ids of their own, or had some, up to {0}: such keys are for tables that never had an id"
+    )]
+    NotEmpty(u64),
+    /// Keys that tables have had may be any below the largest of them.
+    #[error(
+        "its keys hide how many there are, so any of them may have been given, and nothing is above them but what no such key can be; keywright release \
+         prints how tables leave them"
+    )]
+    Hidden,
     /// Snowflake ids would have to begin further ahead than they may.
     #[error(
         "there are ids up to {0} in the tables, and snowflake ids are that high only {1} ms from now"
@@ -47,6 +60,17 @@ pub enum CommitRefusal {
 /// # Errors
 /// No such id is known, or there is none.
 pub fn bound_after(new: Bound, old: &[Bound], counter: u64) -> Result<u64, CommitRefusal> {
+    if old.iter().any(|bound| bound.is_hidden) {
+        return Err(CommitRefusal::Hidden);
+    }
+    if new.is_hidden {
+        // Whatever tables have may be a key of a number that is still to come, however high that is.
+        let left = old.iter().map(|bound| bound.hi).max().unwrap_or(0);
+        return match counter.max(left) {
+            0 | 1 => Ok(new.hi),
+            first => Err(CommitRefusal::NotEmpty(first.saturating_sub(1))),
+        };
+    }
     if old.iter().any(|bound| bound.is_foreign) {
         return Err(CommitRefusal::Foreign);
     }
@@ -91,6 +115,7 @@ mod tests {
             hi,
             id_max: 1_000,
             is_foreign: false,
+            is_hidden: false,
         }
     }
 
@@ -105,6 +130,31 @@ mod tests {
         ] {
             assert_eq!(bound_after(bound(new), &old, counter), Ok(first));
         }
+    }
+
+    #[test]
+    fn hidden_keys_meet_no_other_ids() {
+        let hidden = Bound {
+            is_hidden: true,
+            ..bound(40)
+        };
+        for counter in [0, 1] {
+            assert_eq!(bound_after(hidden, &[], counter), Ok(40));
+        }
+        for counter in [2, 40, 5_000] {
+            let refused = Err(CommitRefusal::NotEmpty(counter - 1));
+            assert_eq!(bound_after(hidden, &[], counter), refused);
+        }
+        // Keys of another tag may be in the tables, or were.
+        assert_eq!(
+            bound_after(hidden, &[bound(2)], 1),
+            Err(CommitRefusal::NotEmpty(1))
+        );
+        assert_eq!(bound_after(hidden, &[bound(1)], 1), Ok(40));
+        assert_eq!(
+            bound_after(bound(1), &[hidden], 1),
+            Err(CommitRefusal::Hidden)
+        );
     }
 
     #[test]

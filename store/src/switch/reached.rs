@@ -11,6 +11,8 @@ pub struct Reached {
     /// By server, schema and name.
     tables: BTreeMap<(String, String, String), BTreeSet<KeySpace>>,
     rows: BTreeMap<KeySpace, u64>,
+    /// The same of tables alone that do not have such keys yet.
+    rows_before: BTreeMap<KeySpace, u64>,
     rows_of_all: u64,
 }
 
@@ -30,24 +32,47 @@ impl Reached {
         self.tables.entry(place).or_default().insert(keys.clone());
     }
 
-    /// The first id above the rows of a table that goes over to these keys.
-    pub fn add_rows(&mut self, keys: &KeySpace, first: u64) {
-        let rows = self.rows.entry(keys.clone()).or_default();
-        *rows = first.max(*rows);
+    /// The first id above the rows of a table that goes over to these keys, or has them already (`has_keys`).
+    pub fn add_rows(&mut self, keys: &KeySpace, first: u64, has_keys: bool) {
+        let raise = |rows: &mut BTreeMap<KeySpace, u64>| {
+            let rows = rows.entry(keys.clone()).or_default();
+            *rows = first.max(*rows);
+        };
+        raise(&mut self.rows);
+        if !has_keys {
+            raise(&mut self.rows_before);
+        }
     }
 
     /// The first id above all that the tables of these keys have, or have had. The counter of a table that nothing is known of
     /// counts for all keys.
     #[must_use]
     pub fn first(&self, keys: &KeySpace, recorded: &[Recorded]) -> u64 {
+        self.highest(keys, recorded.iter(), &self.rows)
+    }
+
+    /// The same without what are these keys themselves: the first id above all that servers have made, and above all rows that tables had
+    /// before. Behind a fence a server has made none.
+    #[must_use]
+    pub fn first_of_others(&self, keys: &KeySpace, recorded: &[Recorded]) -> u64 {
+        let made = recorded.iter().filter(|its| !its.was_fenced);
+        self.highest(keys, made, &self.rows_before)
+    }
+
+    fn highest<'a>(
+        &self,
+        keys: &KeySpace,
+        recorded: impl Iterator<Item = &'a Recorded>,
+        rows: &BTreeMap<KeySpace, u64>,
+    ) -> u64 {
         let concerns = |its: &&Recorded| {
             let place = (its.server.clone(), its.schema.clone(), its.table.clone());
             self.tables
                 .get(&place)
                 .is_none_or(|tables| tables.contains(keys))
         };
-        let counters = recorded.iter().filter(concerns).map(|its| its.counter);
-        let rows = self.rows.get(keys).copied().unwrap_or(0);
+        let counters = recorded.filter(concerns).map(|its| its.counter);
+        let rows = rows.get(keys).copied().unwrap_or(0);
         counters.max().unwrap_or(0).max(rows).max(self.rows_of_all)
     }
 }
@@ -80,8 +105,8 @@ mod tests {
         reached.add_table(("s", "shop", "two"), &b);
         reached.add_table(("s", "shop", "both"), &a);
         reached.add_table(("s", "shop", "both"), &b);
-        reached.add_rows(&b, 90);
-        reached.add_rows(&b, 80);
+        reached.add_rows(&b, 90, false);
+        reached.add_rows(&b, 80, false);
         let counters = [recorded("one", 50), recorded("two", 70)];
         assert_eq!(reached.first(&a, &counters), 50);
         assert_eq!(reached.first(&b, &counters), 90);
@@ -91,5 +116,29 @@ mod tests {
         let counters = [recorded("one", 50), recorded("unheard_of", 1_000)];
         assert_eq!(reached.first(&a, &counters), 1_000);
         assert_eq!(Reached::above(7).first(&a, &[]), 7);
+    }
+
+    #[test]
+    fn keys_that_tables_have_already_are_told_from_other_ids() {
+        let keys = space("a");
+        let mut reached = Reached::default();
+        for table in ["has", "comes"] {
+            reached.add_table(("s", "shop", table), &keys);
+        }
+        reached.add_rows(&keys, 900, true);
+        let fenced = Recorded {
+            was_fenced: true,
+            ..recorded("has", 900)
+        };
+        let empty = [fenced.clone(), recorded("comes", 1)];
+        assert_eq!(reached.first(&keys, &empty), 900);
+        assert_eq!(reached.first_of_others(&keys, &empty), 1);
+        // It has lost its fence.
+        let lost = [recorded("has", 900)];
+        assert_eq!(reached.first_of_others(&keys, &lost), 900);
+        // It has rows that came by nobody's counter.
+        reached.add_rows(&keys, 30, false);
+        assert_eq!(reached.first_of_others(&keys, &empty), 30);
+        assert_eq!(Reached::above(7).first_of_others(&keys, &[]), 7);
     }
 }

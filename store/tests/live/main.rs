@@ -16,6 +16,7 @@ mod failures;
 mod file;
 mod forwarder;
 mod generations;
+mod hidden;
 mod leases;
 mod moves;
 mod number_table;

@@ -185,12 +185,14 @@ pub(super) fn about(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
         return refused::write_failure(to, &issue::unknown(name, keys));
     };
     let facts = named.gives.tag_facts().unwrap_or_default();
-    to.map(5);
+    let hide_bits = facts.hide_bits.map(|bits| bits.get().to_string());
+    to.map(6);
     text_pair("key", &named.spec.to_string(), to);
     text_pair("state", keys.state(named), to);
     for (key, known) in [
         ("order", facts.order.map(|order| order.name())),
         ("key_space", facts.key_space.as_deref()),
+        ("hide_bits", hide_bits.as_deref()),
     ] {
         to.bulk(key.as_bytes());
         match known {

@@ -14,6 +14,8 @@ pub(crate) struct About {
     pub(crate) order: Option<String>,
     /// Which of all tags of its name the tag is; `None`: not known there yet, and empty where the store there does not tell.
     pub(crate) key_space: Option<String>,
+    /// How wide its keys are, where they hide how many there are.
+    pub(crate) hide_bits: Option<String>,
     /// Numbers of one range at most.
     pub(crate) run_max: u64,
 }
@@ -55,6 +57,7 @@ fn about(answer: Value) -> Result<About, RedisError> {
         key: word("key").ok_or_else(|| missing("key"))?,
         order: word("order"),
         key_space: word("key_space"),
+        hide_bits: word("hide_bits"),
         run_max: run_max.ok_or_else(|| missing("run_max"))?,
     })
 }

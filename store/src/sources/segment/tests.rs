@@ -57,7 +57,7 @@ fn handed_back(residue: Residue, ranges: &[(u64, u64)], taken: u64) -> Vec<(u64,
         assert!(accept(&supply, &mut state, &granted(residue, *start, *end)));
     }
     for _ in 0..taken {
-        assert!(supply.try_take(1).is_some());
+        assert!(supply.try_take(1, true).is_some());
     }
     let rests = supply.take_rest();
     rests.iter().map(|rest| (rest.start, rest.end)).collect()
@@ -127,7 +127,7 @@ fn ranges_of_an_older_generation_are_dropped_also_when_they_come_late() {
         ..granted(Residue::ALL, start, end)
     };
     assert!(accept(&supply, &mut state, &granted(1, 11, 0)));
-    assert!(supply.try_take(1).is_some());
+    assert!(supply.try_take(1, true).is_some());
     supply.follow(1);
     assert_eq!(supply.remaining(), 0);
     assert!(accept(&supply, &mut state, &granted(11, 21, 0)));

@@ -92,6 +92,13 @@ fn fits(tag: &Tag, about: &About, host: &str) -> Result<(), Failure> {
         );
         return Err(Failure::new(Cause::TagUnknown, message));
     }
+    if let Some(bits) = &about.hide_bits {
+        let message = format!(
+            "keys of tag \"{tag}\" at {host} hide how many there are (hide_bits = {bits}), so they are no ranges"
+        );
+        let failure = Failure::new(Cause::HideKeyMismatch, message);
+        return Err(failure.hint("let clients ask that key port, or use another tag"));
+    }
     let distinct = TagOrder::Distinct.name();
     match about.order.as_deref() {
         Some(order) if order != distinct => {

@@ -64,6 +64,8 @@ pub(super) const SEGMENT: Shape = Shape {
         ("issue_order", "varchar"),
         ("start_id", "bigint"),
         ("heir", "varchar"),
+        ("hide_bits", "bigint"),
+        ("hide_fingerprint", "varchar"),
         (UPDATED_AT, "timestamp"),
     ],
 };
