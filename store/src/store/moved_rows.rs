@@ -8,9 +8,9 @@ use super::returned::discard_all;
 use super::tag_admin::rule_for;
 use super::tag_change::row_of;
 use super::tag_hiding::hiding_of;
-use super::tag_read::{key_space, order_of, read_row};
+use super::tag_read::{heir_of, key_space, order_of, read_row};
 use super::tag_rows::ordered;
-use super::{Link, Row, Store, StoreError, Transaction, column, values};
+use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
 use crate::moving::{Comer, Heir, Leaver, Lineage, TagState, plan_close, plan_open};
 use crate::reserve::gap_after_loss;
@@ -116,21 +116,6 @@ async fn find(
         number,
         key_space: key_space(&row)?.to_string(),
     }))
-}
-
-/// Who issues a tag's ids natively.
-///
-/// # Errors
-/// Inside: there stands something else.
-pub(super) fn heir_of(row: &Row, tag: &Tag) -> Result<Result<Option<Heir>, Failure>, StoreError> {
-    let text: Option<String> = column(row, "heir")?;
-    Ok(match text {
-        None => Ok(None),
-        Some(text) => Heir::parse(&text).map(Some).ok_or_else(|| {
-            let message = format!("heir of tag \"{tag}\" is \"{text}\"");
-            Failure::new(Cause::BoundDamaged, message)
-        }),
-    })
 }
 
 impl Transaction<Result<MovedTag, Failure>> for OpenTag {

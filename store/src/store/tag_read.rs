@@ -9,6 +9,7 @@ use super::tag_request::Denied;
 use super::{Row, Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
+use crate::moving::Heir;
 use crate::reserve::{LastReservation, StepNumbers, TagRow};
 use crate::residue::{Residue, ResidueError};
 use crate::tag_order::TagOrder;
@@ -80,6 +81,21 @@ pub(super) fn order_of(
         }
         Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(Ok(TagOrder::Distinct)),
     }
+}
+
+/// Who issues a tag's ids natively.
+///
+/// # Errors
+/// Inside: there stands something else.
+pub(super) fn heir_of(row: &Row, tag: &Tag) -> Result<Result<Option<Heir>, Failure>, StoreError> {
+    let text: Option<String> = column(row, "heir")?;
+    Ok(match text {
+        None => Ok(None),
+        Some(text) => Heir::parse(&text).map(Some).ok_or_else(|| {
+            let message = format!("heir of tag \"{tag}\" is \"{text}\"");
+            Failure::new(Cause::BoundDamaged, message)
+        }),
+    })
 }
 
 /// The id that was drawn when the tag was made; it has none in other systems' tables, or where it was made by hand.

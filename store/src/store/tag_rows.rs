@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
-use super::moved_rows::heir_of;
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::{is_dropped, key_space, order_of, read_row};
+use super::tag_read::{heir_of, is_dropped, key_space, order_of, read_row};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
 use crate::dialect::Dialect;
