@@ -15,7 +15,8 @@ mod session;
 pub use now::{
     Budget, Event, KeyColumnState, KeyFailure, KeyRequest, Limits, List, Listing, Mode,
     OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rest, Room, Rule,
-    RuleAdmission, RulesUpdate, SessionFacts, StatementOutcome, Step, TableSnapshot, View, ViewKey,
+    RuleAdmission, RulesUpdate, SessionFacts, SeveralRows, StatementOutcome, Step, TableSnapshot,
+    View, ViewKey,
 };
 pub use rules::{Rules, SchemaChanges, Traffic};
 pub use session::Session;
