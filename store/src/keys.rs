@@ -25,7 +25,7 @@ use crate::lease::space::Space;
 use crate::residue::Residue;
 use crate::seat::Seat;
 use crate::settings::{FeedSettings, StoreSettings};
-use crate::sources::segment::{self, SegmentSupply};
+use crate::sources::segment::{SegmentSupply, refilling};
 use crate::sources::source::{Source, Supply};
 use crate::sources::stats::SourceStats;
 use crate::sources::time::keeper;
@@ -182,7 +182,7 @@ impl Keys {
         let hiding = self.0.settings.hidden.of(tag).cloned();
         let supply = Arc::new(supply.hiding(hiding));
         sources.segments.insert(key, Arc::clone(&supply));
-        let task = segment::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
+        let task = refilling::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
         sources.tasks.push(self.spawn(task));
         supply
     }

@@ -2,32 +2,27 @@
 
 mod give_ordered;
 mod hidden;
+pub(crate) mod refilling;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use keywright_core::hiding::Hiding;
-use keywright_core::{Buffer, Cause, KeyBatch, Tag};
-use tokio::time::Instant;
-use tracing::{info, warn};
+use keywright_core::{Buffer, KeyBatch, Tag};
+use tracing::warn;
 
-use crate::backoff::Backoff;
 use crate::failure::Failure;
-use crate::reserve::StepTrack;
 use crate::residue::Residue;
 use crate::seat::Seat;
 use crate::settings::Limits;
-use crate::sources::demand::{Demand, Outlook};
+use crate::sources::demand::Demand;
 use crate::sources::ordered::OrderedSide;
-use crate::store::Store;
 use crate::store::returned::Rest;
-use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::store::tag_rows::ordered;
-use crate::tag_order::{TagFacts, TagOrder};
+use crate::tag_order::TagFacts;
 
 /// Why ranges are dropped that would have been given.
 const ANOTHER_TAG: &str = "the tag is another one in the store now";
-const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]
@@ -87,6 +82,17 @@ impl SegmentSupply {
         }
     }
 
+    /// The same, and its ids are sent through this.
+    pub(crate) fn hiding(self, hiding: Option<Arc<Hiding>>) -> Self {
+        Self { hiding, ..self }
+    }
+
+    /// Whether so many keys have no common distance, and are to have one.
+    #[inline]
+    fn are_apart(&self, count: u64, contiguous: bool) -> bool {
+        contiguous && count > 1 && self.hiding.is_some()
+    }
+
     /// One compare-and-swap, and a check of what is left. `contiguous`: the caller's clients may compute them from the first.
     #[inline]
     pub(crate) fn try_take(&self, count: u64, contiguous: bool) -> Option<KeyBatch> {
@@ -141,7 +147,7 @@ impl SegmentSupply {
         TagFacts {
             order: self.ordered.order(),
             key_space: self.held().key_space.clone(),
-            hide_bits: self.hide_bits(),
+            hide_bits: self.hiding.as_ref().map(|hiding| hiding.bits()),
         }
     }
 
@@ -220,275 +226,3 @@ impl SegmentSupply {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// What only the refill task knows.
-struct Refilling {
-    steps: StepTrack,
-    began: Instant,
-    /// Whether ranges may lie in the store that were handed back.
-    look_for_returned: bool,
-    backoff: Backoff,
-    last: Option<(Instant, u64)>,
-    /// First id behind the ranges that the buffer's last indices are of, while each began where the one before it ended.
-    end: Option<u64>,
-    /// The epoch for which ids of an ordered tag were asked for last.
-    epoch: Option<u64>,
-}
-
-impl Refilling {
-    fn new(limits: &Limits) -> Self {
-        Self {
-            steps: StepTrack::default(),
-            began: Instant::now(),
-            look_for_returned: true,
-            backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
-            last: None,
-            end: None,
-            epoch: None,
-        }
-    }
-}
-
-/// Refills until the source is closed.
-pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: Limits) {
-    let mut state = Refilling::new(&limits);
-    supply.demand.ask();
-    while supply.demand.asked(None).await {
-        let need = supply.demand.need();
-        if supply.is_full(need) {
-            supply.demand.succeeded();
-            continue;
-        }
-        if !refill(&supply, &store, &mut state, need).await {
-            supply.demand.ask();
-            supply.demand.pause(state.backoff.failed()).await;
-        }
-    }
-}
-
-/// One refill; near the tag's end also the rest, when somebody waits for more than that. False: pause before the next.
-async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, need: u64) -> bool {
-    for need in [need, 0] {
-        let exhausted = match reserve(supply, store, state, need).await {
-            Ok(Ok(granted)) => return accept(supply, state, &granted),
-            Ok(Err(Denied::Ordered(order, failure))) => {
-                supply.ordered.learn(order);
-                match supply.ordered.stands() {
-                    true => supply.demand.succeeded(),
-                    false => supply.demand.failed(failure, 0, Outlook::Stays),
-                }
-                return true;
-            }
-            Ok(Err(Denied::NotActive(_))) => {
-                supply.ordered.lose(state.epoch);
-                supply.demand.succeeded();
-                return true;
-            }
-            Ok(Err(Denied::Exhausted(exhausted))) => {
-                // What others hand back is all there can be from now on.
-                state.look_for_returned = true;
-                exhausted
-            }
-            Ok(Err(Denied::Superseded(failure))) => {
-                supply.demand.failed(failure, 0, Outlook::MayPass);
-                return false;
-            }
-            Ok(Err(Denied::TooLarge(failure))) => {
-                supply.demand.failed(failure, need, Outlook::Stays);
-                continue;
-            }
-            Ok(Err(Denied::Suspended(failure))) => {
-                supply.drop_rest(&supply.held(), "the store may lack what was reserved last");
-                supply.demand.failed(failure, 0, Outlook::Stays);
-                return false;
-            }
-            Ok(Err(Denied::HiddenOtherwise(failure))) => {
-                supply.drop_rest(&supply.held(), HIDDEN_OTHERWISE);
-                supply.demand.failed(failure, 0, Outlook::Stays);
-                return false;
-            }
-            Ok(Err(Denied::AnotherKeySpace(failure))) => {
-                supply.drop_rest(&supply.held(), ANOTHER_TAG);
-                supply.demand.failed(failure, 0, Outlook::Stays);
-                return false;
-            }
-            Ok(Err(Denied::Other(failure))) => {
-                supply.demand.failed(failure, 0, Outlook::Stays);
-                return false;
-            }
-            Err(failure) => {
-                // What was asked for may have been reserved: it counts as used.
-                supply.demand.failed(failure, 0, Outlook::MayPass);
-                return false;
-            }
-        };
-        let failure = Failure::new(
-            Cause::TagExhausted,
-            format!("tag \"{}\" is {exhausted}", supply.tag),
-        );
-        supply.demand.failed(failure, need, Outlook::Stays);
-        if need == 0 {
-            break;
-        }
-    }
-    false
-}
-
-async fn reserve(
-    supply: &SegmentSupply,
-    store: &Store,
-    state: &mut Refilling,
-    need: u64,
-) -> Result<Result<Granted, Denied>, Failure> {
-    let right = supply.ordered.right();
-    state.epoch = right.as_ref().map(|(_, epoch)| *epoch);
-    let right = right.as_ref().map(|(owner, epoch)| OrderRight {
-        owner,
-        epoch: *epoch,
-    });
-    let floor = supply
-        .residue
-        .get()
-        .map_or(0, |residue| floor_of(*residue, supply.buffer.hi()));
-    let floor = floor.max(supply.ordered.hi());
-    let (generation, key_space) = {
-        let held = supply.held();
-        (held.generation, held.key_space.clone())
-    };
-    let request = ReservationRequest {
-        store,
-        tag: &supply.tag,
-        residue: supply.wanted,
-        need,
-        floor,
-        seen: 0,
-        steps: state.steps,
-        uptime_ms: u64::try_from(state.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        // A rest that was handed back lies below ids that were issued since.
-        returned: state.look_for_returned && right.is_none(),
-        generation,
-        key_space,
-        right,
-        hiding: supply.hiding.as_deref(),
-    };
-    let result = store.run(request).await;
-    result.map_err(|error| store.failure(&error))
-}
-
-/// First id above every id below an index.
-fn floor_of(residue: Residue, hi: u64) -> u64 {
-    match hi.checked_sub(1) {
-        Some(last) => residue.id_of(last).saturating_add(1),
-        None => 0,
-    }
-}
-
-/// The same of an ordered tag, in the epoch in which it was reserved.
-fn accept_ordered(
-    supply: &SegmentSupply,
-    state: &mut Refilling,
-    granted: &Granted,
-    epoch: u64,
-) -> bool {
-    {
-        let mut held = supply.held();
-        held.generation = Some(granted.generation);
-        held.key_space = Some(Arc::clone(&granted.key_space));
-    }
-    let range = (granted.start, granted.end);
-    supply
-        .ordered
-        .publish(epoch, range, granted.row.refill_percent);
-    let keys = granted.end.saturating_sub(granted.start);
-    note(supply, state, granted, keys);
-    supply.demand.succeeded();
-    true
-}
-
-/// Publishes a range whose commit is known. False: it could not be used, and is lost.
-fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> bool {
-    if let Some(epoch) = state.epoch {
-        return accept_ordered(supply, state, granted, epoch);
-    }
-    supply.ordered.learn(TagOrder::Distinct);
-    let residue = *supply.residue.get_or_init(|| granted.residue);
-    if residue != granted.residue {
-        let failure = Failure::new(
-            Cause::BoundDamaged,
-            format!("delta or remainder of tag \"{}\" was changed", supply.tag),
-        );
-        let failure = failure.hint("restart the proxy, and every other issuer of the tag");
-        supply.demand.failed(failure, 0, Outlook::Stays);
-        return false;
-    }
-    // Held until the range is published: what comes late for an older generation is not.
-    let mut held = supply.held();
-    if held
-        .generation
-        .is_some_and(|followed| followed != granted.generation)
-    {
-        drop(held);
-        info!(tag = %supply.tag, "dropped a range of an older generation");
-        supply.demand.ask();
-        return true;
-    }
-    held.generation = Some(granted.generation);
-    held.key_space = Some(Arc::clone(&granted.key_space));
-    held.origin = match &held.origin {
-        Origin::Nowhere => Origin::Server(granted.server.clone()),
-        Origin::Server(server) if *server == granted.server => held.origin.clone(),
-        Origin::Server(_) | Origin::Several => Origin::Several,
-    };
-    let (mut start, end) = (
-        residue.index_from(granted.start),
-        residue.index_from(granted.end),
-    );
-    // Between ids of ours a whole range of somebody else's may lie, of which the indices show nothing. One index left out keeps
-    // the two ranges apart: together they would be handed back as one, with that other range in it.
-    let continues = state.end == Some(granted.start);
-    if !continues && start > 0 && start == supply.buffer.hi() {
-        start = start.saturating_add(1);
-    }
-    let percent = granted.row.refill_percent;
-    let is_published = supply.buffer.publish(start, end, percent);
-    drop(held);
-    // A range without an id of ours bridges nothing: what lies before it may still be somebody else's.
-    state.end = (is_published || continues).then_some(granted.end);
-    if !is_published {
-        // A rest without an id of ours: whoever waits asks again.
-        supply.demand.succeeded();
-        return true;
-    }
-    note(supply, state, granted, end.saturating_sub(start));
-    supply.demand.succeeded();
-    true
-}
-
-fn note(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, keys: u64) {
-    let figures = &supply.demand.figures;
-    let now = Instant::now();
-    let issued = figures.issued.load(Ordering::Relaxed);
-    if let Some((at, before)) = state.last {
-        let ms = u64::try_from(now.saturating_duration_since(at).as_millis()).ok();
-        let rate = keywright_core::rate_per_s(issued.saturating_sub(before), ms);
-        figures.rate_per_s.store(rate, Ordering::Relaxed);
-    }
-    state.last = Some((now, issued));
-    state.backoff.succeeded();
-    figures.refills.fetch_add(1, Ordering::Relaxed);
-    figures.step.store(keys, Ordering::Relaxed);
-    if granted.was_returned {
-        info!(tag = %supply.tag, start = granted.start, end = granted.end, "using a range that was handed back");
-        return;
-    }
-    state.look_for_returned = false;
-    let uptime_ms = now.saturating_duration_since(state.began).as_millis();
-    let uptime_ms = u64::try_from(uptime_ms).unwrap_or(u64::MAX);
-    state.steps.reserved(&granted.row, uptime_ms);
-    if granted.gap > 0 {
-        warn!(tag = %supply.tag, gap = granted.gap, "another server wrote the tag's bound: a safety gap was left out");
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -55,10 +55,10 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         let recorded = worker_id_rows::read(link, link.words().in_share_mode()).await?;
         let wanted = match self.differs(recorded.as_ref()) {
             Some(no_lease) => Err(no_lease),
-            None => number_table::number(self, &rows, link).await?,
+            None => self.wanted(&rows, link).await?,
         };
         let claim = wanted.and_then(|wanted| {
-            claimant.wanted = claimant.wanted.or(wanted);
+            claimant.wanted = wanted;
             plan_claim(&rows, &claimant, &self.limits, &era)
         });
         let claim = match claim {
@@ -86,6 +86,23 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
 }
 
 impl TakeLease<'_> {
+    /// The only number that will do, if it is not any.
+    async fn wanted(
+        &self,
+        rows: &[LeaseRow],
+        link: &mut Link,
+    ) -> Result<Result<Option<u32>, NoLease>, StoreError> {
+        let claimant = &self.claimant;
+        match (self.space, &self.worker_ids.table) {
+            (Space::Snowflake, Some(table)) => {
+                let whose = (&claimant.owner, claimant.worker_id_max);
+                let number = number_table::number(table, whose, rows, link).await?;
+                Ok(number.map(Some))
+            }
+            (Space::Snowflake, None) | (Space::Readable, _) => Ok(Ok(claimant.wanted)),
+        }
+    }
+
     /// Databases that are fed have the layout that is recorded; ids of others could meet theirs.
     fn differs(&self, recorded: Option<&RecordedIds>) -> Option<NoLease> {
         let ids = recorded.map_or_else(WorkerIds::default, |recorded| recorded.ids.clone());

@@ -5,10 +5,8 @@
 //! a table that was made anew or brought back from a backup, and nothing is issued with it. A number that has none begins as far ahead of
 //! the clock as every worker id of which nothing is known, since the server may have been promoted without the row of a program that runs.
 
-use super::lease_rows::TakeLease;
 use super::{Link, StoreError, Transaction, column, values};
 use crate::host::host;
-use crate::lease::space::Space;
 use crate::lease::{LeaseRow, NoLease};
 use crate::worker_ids::NumberTable;
 
@@ -17,26 +15,19 @@ const TEXT_CHARS_MAX: usize = 64;
 /// A generator on a machine of its own, as UidGenerator tells them apart from such in containers.
 const TYPE: u32 = 2;
 
-/// The number of this program, if it is to have one of a table: the one that it was given before, where that is known, or the next. It stays
-/// taken whatever becomes of the transaction.
+/// The number of a program out of the table: the one that it was given before, where that is known, or the next. It stays taken whatever becomes
+/// of the transaction.
 pub(super) async fn number(
-    take: &TakeLease<'_>,
+    table: &NumberTable,
+    (owner, worker_id_max): (&String, u32),
     rows: &[LeaseRow],
     link: &mut Link,
-) -> Result<Result<Option<u32>, NoLease>, StoreError> {
-    let Some(table) = take.worker_ids.table.as_ref() else {
-        return Ok(Ok(None));
-    };
-    if take.space != Space::Snowflake {
-        return Ok(Ok(None));
-    }
-    let owner = &take.claimant.owner;
+) -> Result<Result<u32, NoLease>, StoreError> {
     let is_ours = |row: &&LeaseRow| row.owner.as_ref() == Some(owner);
     if let Some(row) = rows.iter().find(is_ours) {
-        return Ok(Ok(Some(row.worker_id)));
+        return Ok(Ok(row.worker_id));
     }
     let number = next(table, owner, link).await?;
-    let worker_id_max = take.claimant.worker_id_max;
     let worker_id = u32::try_from(number).ok();
     let Some(worker_id) = worker_id.filter(|its| *its <= worker_id_max) else {
         return Ok(Err(NoLease::NumbersUsedUp {
@@ -51,7 +42,7 @@ pub(super) async fn number(
             table: table.clone(),
             worker_id,
         }),
-        false => Ok(Some(worker_id)),
+        false => Ok(worker_id),
     })
 }
 

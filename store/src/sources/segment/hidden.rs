@@ -1,30 +1,9 @@
 //! Keys of a tag that hides how many there are: each number goes out through the tag's permutation, whoever takes it.
 
-use std::sync::Arc;
-
-use keywright_core::hiding::{HideBits, Hiding};
+use keywright_core::hiding::Hiding;
 use keywright_core::{Cause, KeyBatch, Tag};
 
-use super::SegmentSupply;
 use crate::failure::Failure;
-
-impl SegmentSupply {
-    /// The same, and its ids are sent through this.
-    pub(crate) fn hiding(self, hiding: Option<Arc<Hiding>>) -> Self {
-        Self { hiding, ..self }
-    }
-
-    /// How wide its keys are, where they hide how many there are.
-    pub(super) fn hide_bits(&self) -> Option<HideBits> {
-        self.hiding.as_ref().map(|hiding| hiding.bits())
-    }
-
-    /// Whether so many keys have no common distance, and are to have one.
-    #[inline]
-    pub(super) fn are_apart(&self, count: u64, contiguous: bool) -> bool {
-        contiguous && count > 1 && self.hiding.is_some()
-    }
-}
 
 /// The keys of so many numbers from `first` on.
 pub(super) fn keys(hiding: &Hiding, first: u64, count: u64) -> Option<KeyBatch> {

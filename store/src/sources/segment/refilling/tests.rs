@@ -1,8 +1,9 @@
-use keywright_core::{Step, StepPolicy};
+use keywright_core::{Step, StepPolicy, Tag};
 
 use super::*;
 use crate::clock::SystemClock;
 use crate::reserve::{Ends, TagRow};
+use crate::seat::Seat;
 
 const LIMITS: Limits = Limits {
     connections_max: 1,
