@@ -58,6 +58,10 @@ pub fn not_preloaded() -> Failure {
 /// # Errors
 /// `tag_moved`.
 pub fn may_be_native(tag: &Tag, number: u32) -> Result<(), Failure> {
+    // Then the setting is not there either, and nothing issues.
+    if !area::is_there() {
+        return Ok(());
+    }
     let moves = settings::moves_of(tag);
     if moves == number {
         return Ok(());

@@ -1,6 +1,6 @@
 //! A client of the Redis protocol that shows what is sent and what comes.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use anyhow::{Context, bail, ensure};
@@ -176,7 +176,7 @@ impl RespClient {
         self.stream.read_line(&mut line).context("reading a line")?;
         let line = line
             .strip_suffix("\r\n")
-            .context("the connection has ended")?;
+            .ok_or_else(|| Error::new(ErrorKind::UnexpectedEof, "the connection has ended"))?;
         Ok(line.to_owned())
     }
 }

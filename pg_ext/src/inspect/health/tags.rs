@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::refill::fed::ASKED_MS_MAX;
 use crate::server::{clock, process, query};
 use crate::settings;
-use crate::shmem::area::Feeding;
+use crate::shmem::area::{self, Feeding};
 
 /// Most tags that a row names.
 const TAGS_NAMED_MAX: i64 = 10;
@@ -90,8 +90,13 @@ pub(super) fn source() -> Result<Finding, Failure> {
     let rows = rows.zip(numbers.unwrap_or_default());
     let (mut refused, mut forgotten) = (Vec::new(), Vec::new());
     for ((name, number), is_native) in rows.zip(natives.unwrap_or_default()) {
-        let moves = Tag::parse(&name).map_or(0, |tag| settings::moves_of(&tag));
         let number = number.cast_unsigned();
+        // Without the library the setting is not there; another row tells that.
+        let moves = match (area::is_there(), Tag::parse(&name)) {
+            (true, Ok(tag)) => settings::moves_of(&tag),
+            (true, Err(_)) => 0,
+            (false, _) => number,
+        };
         match is_native {
             true if moves != number => refused.push(name),
             // With an old catalogue it would issue.
