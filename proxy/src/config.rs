@@ -11,6 +11,7 @@ mod place;
 pub mod port;
 mod ranges_only;
 mod raw;
+mod rule;
 pub mod tls;
 
 use std::collections::BTreeSet;
@@ -24,14 +25,10 @@ use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
 use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
-use keywright_rewrite::KeyForm;
-use keywright_session::{
-    Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, SeveralRows,
-};
-use keywright_store::{
-    FeedSettings, HiddenTags, KeyKind, KeySpec, OrderSettings, RawFeed, StoreSettings, UuidForm,
-};
-use raw::{Raw, RawRule};
+use keywright_session::{Limits, Mode};
+use keywright_store::{FeedSettings, HiddenTags, KeySpec, OrderSettings, RawFeed, StoreSettings};
+use raw::Raw;
+use rule::configured;
 use schemars::Schema;
 
 /// A validated configuration.
@@ -391,97 +388,4 @@ fn too_many_bits(rules: &[Configured], layout: &Layout) -> Vec<String> {
             )
         })
         .collect()
-}
-
-fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option<Configured> {
-    let before = problems.len();
-    let mut wrong = |what: String| problems.push(format!("rule {}: {what}", index + 1));
-    let table = Pattern::parse(&raw.table).map_err(|error| wrong(format!("table: {error}")));
-    let spec = KeySpec::parse(&raw.key, raw.offset, raw.increment)
-        .map_err(|error| wrong(format!("key: {error}")));
-    let mut choose = |name: &str, value: &str, choices: [&str; 2]| {
-        let found = choices.iter().position(|choice| *choice == value);
-        if found.is_none() {
-            let [one, other] = choices;
-            wrong(format!("{name} is {one} or {other}, not \"{value}\""));
-        }
-        found == Some(0)
-    };
-    let keep = choose("on_explicit", &raw.on_explicit, ["keep", "refuse"]);
-    let refuse = choose("on_unsupported", &raw.on_unsupported, ["refuse", "pass"]);
-    let first = choose("on_ambiguous_id", &raw.on_ambiguous_id, ["first", "refuse"]);
-    let rewrite = choose("mode", &raw.mode, ["rewrite", "observe"]);
-    let allows_apart = raw
-        .on_several_rows
-        .as_ref()
-        .is_some_and(|value| choose("on_several_rows", value, ["allow", "refuse"]));
-    if raw.column.is_empty() || !raw.column.is_ascii() {
-        wrong(format!("column must be ASCII, not \"{}\"", raw.column));
-    }
-    if !(1..=63).contains(&raw.bits_max) {
-        wrong(format!("bits_max is 1 to 63, not {}", raw.bits_max));
-    }
-    let (Ok(table), Ok(spec), true) = (table, spec, problems.len() == before) else {
-        return None;
-    };
-    Some(Configured {
-        rule: Rule {
-            table,
-            column: raw.column.clone(),
-            form: form(&spec),
-            on_explicit: if keep {
-                OnExplicit::Keep
-            } else {
-                OnExplicit::Refuse
-            },
-            on_unsupported: if refuse {
-                OnUnsupported::Refuse
-            } else {
-                OnUnsupported::Pass
-            },
-            on_ambiguous_id: if first {
-                OnAmbiguousId::First
-            } else {
-                OnAmbiguousId::Refuse
-            },
-            // Until it is known which tags hide how many keys there are.
-            several_rows: SeveralRows::Spaced,
-            mode: if rewrite {
-                Mode::Rewrite
-            } else {
-                Mode::Observe
-            },
-            bits_max: raw.bits_max,
-            // Until the store's settings are known.
-            keys_max: u64::MAX,
-            watched: false,
-            repeatable: false,
-            is_signed: false,
-        },
-        spec,
-        // Until it is known whose tags they are.
-        fence: false,
-        is_switched: false,
-        allows_apart,
-        log_keys: raw.log_keys,
-        servers: None,
-    })
-}
-
-fn form(spec: &KeySpec) -> KeyForm {
-    match spec {
-        KeySpec::Uuid {
-            form: UuidForm::Bytes16,
-            ..
-        } => KeyForm::Bytes,
-        KeySpec::Segment(_)
-        | KeySpec::Snowflake
-        | KeySpec::Uuid { .. }
-        | KeySpec::Stride(_)
-        | KeySpec::Readable(_) => match spec.kind() {
-            KeyKind::Number => KeyForm::Integer,
-            KeyKind::Text { .. } => KeyForm::Text,
-            KeyKind::Bytes16 => KeyForm::Bytes,
-        },
-    }
 }

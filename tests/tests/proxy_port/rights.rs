@@ -20,6 +20,18 @@ const MAY: [(&str, &str, &str); 10] = [
     ("root", "administer", ""),
 ];
 
+/// Requests by which a name is used.
+pub(super) fn uses(name: &str) -> [Vec<&str>; 6] {
+    [
+        vec!["INCR", name],
+        vec!["INCRBY", name, "2"],
+        vec!["GET", name],
+        vec!["MGET", name],
+        vec!["KEYWRIGHT", "NEXT", name],
+        vec!["KEYWRIGHT", "NEXT", name, "COUNT", "2"],
+    ]
+}
+
 /// Every user, command and name: what is allowed is answered, whatever else comes of it, and all the rest is refused.
 #[test]
 fn each_user_may_what_was_granted_and_nothing_else() -> Result<()> {
@@ -36,14 +48,7 @@ fn each_user_may_what_was_granted_and_nothing_else() -> Result<()> {
             Ok(())
         };
         for name in names {
-            for request in [
-                &["INCR", name][..],
-                &["INCRBY", name, "2"],
-                &["GET", name],
-                &["MGET", name],
-                &["KEYWRIGHT", "NEXT", name],
-                &["KEYWRIGHT", "NEXT", name, "COUNT", "2"],
-            ] {
+            for request in &uses(name) {
                 look(request, "use", name)?;
             }
             look(&["KEYWRIGHT", "ADVANCE", name, "0"], "manage", name)?;

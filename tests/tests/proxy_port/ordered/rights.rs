@@ -5,6 +5,7 @@ use keywright_testkit::redis::RespValue;
 use keywright_testkit::{ProxyProcess, Result, WAIT_MAX, wait_until};
 
 use super::{Nodes, moved_to};
+use crate::rights::uses;
 use crate::{PASSWORD, USERS, client_as};
 
 /// Who may use which of the names that programs here give keys of, by [`USERS`].
@@ -34,14 +35,7 @@ fn who_may_not_is_not_even_sent_on() -> Result<()> {
             let mut client = client_as(*port, user)?;
             for name in ["orders", "more", "plain", "flakes"] {
                 let may = MAY_USE.contains(&(user, name));
-                for request in [
-                    &["INCR", name][..],
-                    &["INCRBY", name, "2"],
-                    &["GET", name],
-                    &["MGET", name],
-                    &["KEYWRIGHT", "NEXT", name],
-                    &["KEYWRIGHT", "NEXT", name, "COUNT", "2"],
-                ] {
+                for request in &uses(name) {
                     let reply = client.ask(request)?;
                     let what = format!("{user} at {port}: {request:?}: {reply:?}");
                     let sent_on = ORDERED.contains(&name) && *port != there;
