@@ -71,7 +71,7 @@ pub fn may_be_native(tag: &Tag, number: u32) -> Result<(), Failure> {
         format!("tag \"{tag}\" issues no ids of its own on this server"),
     )
     .detail(format!(
-        "keywright.source is \"{}\", so it counts {moves} moves to a store, and the tag's row is of move {number}.",
+        "keywright.source is \"{}\": it says move {moves} of this tag, and the tag's row is of move {number}.",
         settings::source()
     ));
     Err(match moves > number {

@@ -45,7 +45,7 @@ pub enum MoveError {
     Store(Failure),
     /// Its server must forbid that an old catalogue issues.
     #[error(
-        "keywright.source of the server at {place} counts {setting} moves of tag \"{tag}\", and this one is the {needed}."
+        "keywright.source of the server at {place} says move {setting} of tag \"{tag}\", and this is move {needed}"
     )]
     SettingMissing {
         /// Which database.
@@ -59,7 +59,7 @@ pub enum MoveError {
     },
     /// Its row is of before a move, and there is another number.
     #[error(
-        "tag \"{tag}\" of {place} is a native tag of move {number}, and keywright.source counts {setting}: it is not fed, so it cannot be moved back"
+        "tag \"{tag}\" of {place} is a native tag of move {number}, and keywright.source says move {setting}: it is not fed, so it cannot be moved back"
     )]
     OldCatalogue {
         /// Which database.
@@ -147,7 +147,7 @@ impl Moving {
             Step::Look => {
                 let standing = self.standing().await?;
                 let said = format!(
-                    "tag \"{tag}\" of {place} is {} (move {}), and keywright.source counts {}",
+                    "tag \"{tag}\" of {place} is {} (move {}), and keywright.source says move {}",
                     standing.source, standing.number, standing.setting
                 );
                 (said, self.begin(standing).await?)

@@ -168,7 +168,7 @@ fn begin(function: &str, tag: Option<&[u8]>, number: Option<i32>) -> Result<(Tag
     }
     Err(Failure::new(
         Cause::TagMoved,
-        format!("keywright.source counts {moves} moves of tag \"{tag}\", not {number}"),
+        format!("keywright.source says move {moves} of tag \"{tag}\", not {number}"),
     )
     .hint("Set it on every standby, then here, and restart the server; then begin anew."))
 }
@@ -254,7 +254,7 @@ fn move_to_fed(tag: &Tag, number: u32) -> Result<i64, Failure> {
     )?;
     write(tag, &known, (Source::Fed, number), &extension)?;
     log::tell(&format!(
-        "tag \"{tag}\" is fed from here on, for the {number}. time: its own ids end at {last}"
+        "tag \"{tag}\" is fed, by move {number}: its own ids end at {last}"
     ));
     Ok(last)
 }

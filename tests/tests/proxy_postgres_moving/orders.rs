@@ -15,7 +15,7 @@ fn what_is_out_of_turn_is_refused() -> Result<()> {
     assert_has(
         &keeper.refused(&server, "fed")?,
         &[
-            "counts 0 moves of tag \"orders\"",
+            "says move 0 of tag \"orders\", and this is move 1",
             "set keywright.source = 'orders=fed:1' on every standby first",
         ],
     );
@@ -29,7 +29,7 @@ fn what_is_out_of_turn_is_refused() -> Result<()> {
     expect_refusal(&server, "issues no ids of its own on this server")?;
     let mut client = server.client("shop")?;
     for (call, words) in [
-        ("move_to_fed('orders', 2)", "counts 1 moves"),
+        ("move_to_fed('orders', 2)", "says move 1 of tag"),
         (
             "move_opened('orders', 1, repeat('a', 32))",
             "only a tag that was moved is opened",
