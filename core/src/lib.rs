@@ -45,6 +45,7 @@ pub mod snowflake;
 pub mod source;
 pub mod step;
 pub mod tag;
+pub mod unused;
 pub mod uuids;
 pub mod writer;
 pub mod zone;

@@ -14,3 +14,4 @@ pub mod slot;
 pub mod startup;
 pub mod tag_slot;
 pub mod time_slot;
+pub mod unused;

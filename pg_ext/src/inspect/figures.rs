@@ -65,7 +65,7 @@ fn keywright_tag_figures() -> TagFigures {
             })
             .map(|(tag, key)| {
                 let slot = tag.slot;
-                let used = slot.refills.load(Ordering::Relaxed) > 0;
+                let used = slot.taken_over.load(Ordering::Relaxed);
                 Ok((
                     key.tag(),
                     key.generation().cast_signed(),
@@ -73,6 +73,7 @@ fn keywright_tag_figures() -> TagFigures {
                     slot.word
                         .remaining()
                         .saturating_add(handed_over(slot))
+                        .saturating_add(left(slot))
                         .cast_signed(),
                     used.then(|| figure(&slot.step)),
                     figure(&slot.refills),
@@ -84,6 +85,12 @@ fn keywright_tag_figures() -> TagFigures {
             .collect::<Result<Vec<_>, Failure>>()
     };
     TableIterator::new(rows().or_raise())
+}
+
+/// Ids of a native tag that were left when the server was stopped, and that nobody needed yet.
+fn left(slot: &TagSlot) -> u64 {
+    let left = slot.left.get();
+    left.map_or(0, |(start, end, _)| end.saturating_sub(start))
 }
 
 /// Ids of a fed tag that nobody needed yet.

@@ -21,6 +21,7 @@ use crate::identity::promotion::{self, Kept, Status};
 use crate::server::{clock, process, timestamp};
 use crate::settings;
 use crate::shmem::key::{Source, TimeKey, TimeKind};
+use crate::shmem::reuse;
 use crate::shmem::slot::Attached;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
@@ -305,7 +306,11 @@ fn clock_followed() -> Result<Finding, Failure> {
 }
 
 fn room() -> Result<Finding, Failure> {
-    let (tags, words) = (directory::used::<TagSlot>(), directory::used::<TimeSlot>());
+    let tags = directory::slots::<TagSlot>().into_iter();
+    let tags = tags
+        .filter(|(tag, _)| !reuse::is_only_left(tag.slot))
+        .count();
+    let words = directory::used::<TimeSlot>();
     let (tags_max, words_max) = (settings::tags_max(), settings::workers_max());
     Ok(Finding {
         severity: Severity::Warning

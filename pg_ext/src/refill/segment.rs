@@ -4,9 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
+use keywright_core::clock::Readings;
 use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill, refill_at};
 use keywright_core::step::{RateWindow, Step, StepPolicy};
 use keywright_core::tag::Tag;
+use keywright_core::unused::{Now, may_be_issued};
 use keywright_core::writer::{Note, Writer};
 
 use crate::cache;
@@ -108,7 +110,12 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let gap = if first {
             tag_siblings::refuse_if_hidden_otherwise(entry.key)?;
             let tag = (entry.key.tag(), entry.step, entry.hiding.is_some());
-            gap_of(&tag, (bound, note), &writer)?
+            let gap = gap_of(&tag, (bound, note), &writer)?;
+            let is_own_bound = note.is_some_and(|note| note.is_of(&writer));
+            if go_on_with_left(entry, (bound, is_own_bound), &readings, held) {
+                return Ok(());
+            }
+            gap
         } else {
             0
         };
@@ -127,13 +134,35 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         plan
     };
     flush::make_refill_durable(before, urgency, &|| name(entry))?;
-    publish(
-        entry,
-        &plan,
-        (step, readings.boot_ms, readings.wall_ms),
-        held,
-    );
+    publish(entry, &plan, (step, &readings), held);
+    slot.refills.fetch_add(1, Ordering::Relaxed);
     Ok(())
+}
+
+/// Goes on with what was left when the server was stopped, if nobody has reserved since: it is durable already. Whoever needs more than
+/// that comes again.
+fn go_on_with_left(
+    entry: &TagEntry,
+    (bound, is_own_bound): (Option<i64>, bool),
+    readings: &Readings,
+    held: &Held<'_>,
+) -> bool {
+    let slot = entry.slot();
+    let Some((start, end, step)) = slot.left.get() else {
+        return false;
+    };
+    slot.left.clear();
+    let now = Now {
+        bound_end: end_of(bound),
+        is_own_bound,
+        start_min: entry.start.max(tag_siblings::highest(entry.key)),
+        end_max: entry.end_max,
+    };
+    if !may_be_issued(start, end, &now) {
+        return false;
+    }
+    publish(entry, &RefillPlan { start, end }, (step, readings), held);
+    true
 }
 
 /// A sequence of ours only grows. One that reads lower than what was published was set by somebody else.
@@ -291,7 +320,7 @@ fn rate(entry: &TagEntry, boot_ms: u64) -> u64 {
 fn publish(
     entry: &TagEntry,
     plan: &RefillPlan,
-    (step, boot_ms, wall_ms): (u64, u64, i64),
+    (step, readings): (u64, &Readings),
     _held: &Held<'_>,
 ) {
     let slot = entry.slot();
@@ -303,9 +332,10 @@ fn publish(
     slot.refill_at.store(early, Ordering::Relaxed);
     slot.step.store(step, Ordering::Relaxed);
     slot.last_size.store(size, Ordering::Relaxed);
-    slot.last_refill_ms.store(wall_ms, Ordering::Relaxed);
-    slot.last_refill_boot_ms.store(boot_ms, Ordering::Relaxed);
-    slot.refills.fetch_add(1, Ordering::Relaxed);
+    slot.last_refill_ms
+        .store(readings.wall_ms, Ordering::Relaxed);
+    slot.last_refill_boot_ms
+        .store(readings.boot_ms, Ordering::Relaxed);
     slot.taken_over.store(true, Ordering::Release);
 }
 

@@ -6,6 +6,7 @@ use keywright_core::hiding::Hiding;
 use keywright_core::layout::{Layout, WorkerId};
 use keywright_core::register::Number;
 use keywright_core::tag::Tag;
+use keywright_core::unused::Owner;
 use keywright_core::zone::Zone;
 use pgrx::pg_sys;
 
@@ -64,29 +65,62 @@ impl TagKey {
         tag: &Tag,
         hiding: Option<&Hiding>,
     ) -> Self {
+        let owner = Owner {
+            database: database.to_u32(),
+            extension: extension.to_u32(),
+            generation,
+            sequence: sequence.to_u32(),
+            moves,
+            hiding: hiding.map_or(0, |hiding| u64::from_be_bytes(hiding.fingerprint().bytes())),
+        };
+        Self {
+            fed: match source {
+                Source::Native => 0,
+                Source::Fed => 1,
+            },
+            ..Self::of_owner(owner, tag)
+        }
+    }
+
+    /// The key that `owner` and `tag` were of, native.
+    pub fn of_owner(owner: Owner, tag: &Tag) -> Self {
         let mut bytes = [0; Tag::BYTES_MAX];
         for (slot, byte) in bytes.iter_mut().zip(tag.as_bytes()) {
             *slot = *byte;
         }
         Self {
-            database: database.to_u32(),
-            extension: extension.to_u32(),
-            generation,
-            sequence: sequence.to_u32(),
-            fed: match source {
-                Source::Native => 0,
-                Source::Fed => 1,
-            },
-            moves,
-            hiding: hiding.map_or([0; 8], |hiding| hiding.fingerprint().bytes()),
+            database: owner.database,
+            extension: owner.extension,
+            generation: owner.generation,
+            sequence: owner.sequence,
+            fed: 0,
+            moves: owner.moves,
+            hiding: owner.hiding.to_be_bytes(),
             tag_bytes: u32::try_from(tag.as_bytes().len()).unwrap_or(0),
             tag: bytes,
+        }
+    }
+
+    /// What the key belongs to, beside the tag.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            database: self.database,
+            extension: self.extension,
+            generation: self.generation,
+            sequence: self.sequence,
+            moves: self.moves,
+            hiding: u64::from_be_bytes(self.hiding),
         }
     }
 
     /// The tag's text.
     pub fn tag(&self) -> String {
         String::from_utf8_lossy(self.tag_bytes()).into_owned()
+    }
+
+    /// The tag; `None` of no key that was made here.
+    pub fn parsed_tag(&self) -> Option<Tag> {
+        Tag::parse(std::str::from_utf8(self.tag_bytes()).ok()?).ok()
     }
 
     /// The tag's bytes.

@@ -15,7 +15,14 @@ use crate::shmem::time_slot::TimeSlot;
 
 /// The slot of a tag; `None` when the server did not preload the library.
 pub fn tag_slot(key: &TagKey) -> Option<Result<Attached<TagSlot>, Full>> {
-    attach_or_reuse(key, |slot: &TagSlot, _| is_dropped(slot))
+    attach_or_reuse(key, |slot: &TagSlot, _| {
+        is_dropped(slot) || is_only_left(slot)
+    })
+}
+
+/// Whether nothing but what was left at the last stop is in it: no id of it was issued since, and its bound is on disk.
+pub fn is_only_left(slot: &TagSlot) -> bool {
+    slot.left.get().is_some()
 }
 
 /// The slot of a time word; `None` when the server did not preload the library.

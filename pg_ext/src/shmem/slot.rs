@@ -53,6 +53,7 @@ impl Slot for TagSlot {
     }
     fn drain(&self) {
         self.word.drain();
+        self.left.clear();
     }
     fn parts(&self) -> Parts<'_, TagKey> {
         Parts {
@@ -75,6 +76,7 @@ impl Slot for TagSlot {
             ]
             .into_iter()
             .chain(self.fed.numbers())
+            .chain(self.left.numbers())
             .collect(),
             moments: vec![&self.last_refill_ms],
             flags: vec![&self.taken_over],

@@ -10,6 +10,7 @@ use crate::settings;
 use crate::shmem::area::{AREA, Area, Directory};
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
+use crate::shmem::unused;
 
 const TRANCHE: &CStr = c"keywright";
 
@@ -103,5 +104,18 @@ extern "C-unwind" fn on_startup() {
             lock,
         }));
         pg_sys::LWLockRelease(add_in_lock);
+    }
+    unused::take_at_start();
+    // SAFETY: the callback is a function of this library, which the server never unloads. The processes that the postmaster starts
+    // forget its callbacks; after a crash it has called all, and this hook runs again.
+    unsafe { pg_sys::on_shmem_exit(Some(on_stop), pg_sys::Datum::from(0usize)) };
+}
+
+/// The postmaster leaves, or sets shared memory up anew after a crash, which `code` tells. Shared memory is still there: what was
+/// registered last is called first.
+#[pgrx::pg_guard]
+extern "C-unwind" fn on_stop(code: i32, _argument: pg_sys::Datum) {
+    if code == 0 {
+        unused::keep_at_stop();
     }
 }

@@ -82,6 +82,42 @@ impl Fed {
     }
 }
 
+/// What the tag had left when the server was stopped, until it is used for the first time after that. Written at the start of the server,
+/// cleared by the holder of the slot's gate.
+#[derive(Default)]
+#[repr(C)]
+pub struct Left {
+    start: AtomicU64,
+    /// 0: nothing.
+    end: AtomicU64,
+    step: AtomicU64,
+}
+
+impl Left {
+    /// First number that was not issued, first that was not reserved, and the step that they were reserved with.
+    pub fn get(&self) -> Option<(u64, u64, u64)> {
+        let end = self.end.load(Ordering::Acquire);
+        let [start, step] = [&self.start, &self.step].map(|number| number.load(Ordering::Relaxed));
+        (end > 0).then_some((start, end, step))
+    }
+
+    /// At the start of the server, before anybody can enter the gate.
+    pub fn keep(&self, (start, end, step): (u64, u64, u64)) {
+        self.start.store(start, Ordering::Relaxed);
+        self.step.store(step, Ordering::Relaxed);
+        self.end.store(end, Ordering::Release);
+    }
+
+    /// It is in use, or must not be used.
+    pub fn clear(&self) {
+        self.end.store(0, Ordering::Release);
+    }
+
+    pub(super) fn numbers(&self) -> [&AtomicU64; 3] {
+        [&self.start, &self.end, &self.step]
+    }
+}
+
 /// The segment of one tag, and its figures.
 #[repr(C, align(128))]
 pub struct TagSlot {
@@ -97,6 +133,8 @@ pub struct TagSlot {
     pub(super) key: UnsafeCell<TagKey>,
     /// What a tag has that is fed.
     pub fed: Fed,
+    /// What a native tag had left at the last stop.
+    pub left: Left,
     /// First id of the reservation that was written last, durable or not.
     pub attempted_start: AtomicU64,
     /// First id after it: a bound that is found again is our own unfinished work.
