@@ -5,6 +5,7 @@
 
 use thiserror::Error;
 
+use crate::residue::Residue;
 use crate::sync::{AtomicU64, Ordering};
 
 /// A tag's reserved range: ids from `cursor` up to (not including) `hi` may be issued.
@@ -60,21 +61,43 @@ impl SegmentWord {
     #[inline]
     pub fn take(&self, n: u64) -> Result<u64, Exhausted> {
         let n = n.max(1);
+        self.take_next(|cursor, hi| (hi.saturating_sub(cursor) >= n).then(|| (cursor, cursor + n)))
+    }
+
+    /// Takes `n` ids of a class, one after the other, and returns the first; those of other classes among them are left out. `n` of 0 is
+    /// taken for 1.
+    ///
+    /// # Errors
+    /// [`Exhausted`] when fewer than `n` are left, with how many ids are left of all classes; nothing was taken.
+    #[inline]
+    pub fn take_of(&self, n: u64, class: &Residue) -> Result<u64, Exhausted> {
+        let behind_first = class.width_of(n.max(1) - 1);
+        self.take_next(|cursor, hi| {
+            let first = class.first_from(cursor)?;
+            let last = first.checked_add(behind_first)?;
+            (last < hi).then(|| (first, last + 1))
+        })
+    }
+
+    /// Takes what `choose` finds between cursor and bound: the first id, and where the cursor is to be.
+    #[inline(always)]
+    fn take_next(&self, choose: impl Fn(u64, u64) -> Option<(u64, u64)>) -> Result<u64, Exhausted> {
         loop {
             let cursor = self.cursor.load(Ordering::Relaxed);
             let hi = self.hi.load(Ordering::Acquire);
-            let remaining = hi.saturating_sub(cursor);
-            if remaining < n {
-                return Err(Exhausted { remaining });
-            }
+            let Some((first, next)) = choose(cursor, hi) else {
+                return Err(Exhausted {
+                    remaining: hi.saturating_sub(cursor),
+                });
+            };
             let swapped = self.cursor.compare_exchange_weak(
                 cursor,
-                cursor + n,
+                next,
                 Ordering::Acquire,
                 Ordering::Relaxed,
             );
             if swapped.is_ok() {
-                return Ok(cursor);
+                return Ok(first);
             }
         }
     }

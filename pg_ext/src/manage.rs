@@ -2,6 +2,7 @@
 
 pub mod alter;
 pub mod assignment;
+pub mod begin_at;
 pub mod bucket;
 pub mod definition;
 pub mod feed;

@@ -5,6 +5,7 @@ pub mod fed_mark;
 pub mod fed_time;
 pub mod room;
 pub mod segment;
+pub mod segment_plan;
 pub mod siblings;
 pub mod tag_siblings;
 pub mod takeover;

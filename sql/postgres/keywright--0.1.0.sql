@@ -27,6 +27,10 @@ CREATE TABLE keywright.tag (
     refill_threshold_percent integer CHECK (refill_threshold_percent BETWEEN 1 AND 99),
     move_number integer     NOT NULL DEFAULT 0 CHECK (move_number >= 0),
     move_before integer     NOT NULL DEFAULT 0 CHECK (move_before >= 0),
+    increment   integer     NOT NULL DEFAULT 1 CHECK (increment BETWEEN 1 AND 65535),
+    remainder   integer     NOT NULL DEFAULT 0 CHECK (remainder >= 0),
+    CHECK (remainder OPERATOR(pg_catalog.<) increment),
+    CHECK (increment OPERATOR(pg_catalog.=) 1 OR (source OPERATOR(pg_catalog.=) 'native' AND hide_bits IS NULL)),
     CHECK ((hide_bits IS NULL) OPERATOR(pg_catalog.=) (hide_fingerprint IS NULL)),
     CHECK (source OPERATOR(pg_catalog.=) 'native' OR hide_bits IS NULL)
 );
@@ -39,6 +43,8 @@ COMMENT ON COLUMN keywright.tag.generation IS 'grows when a tag is re-created wi
 COMMENT ON COLUMN keywright.tag.dropped_at IS 'a dropped tag keeps its bound, so that it goes on above it when it is created again';
 COMMENT ON COLUMN keywright.tag.hide_bits IS 'ids of a tag that hides its volume have so many bits; NULL: its ids are its numbers';
 COMMENT ON COLUMN keywright.tag.refill_threshold_percent IS 'part of a reservation still left when the next refill starts; NULL: the setting of that name says it';
+COMMENT ON COLUMN keywright.tag.increment IS 'the distance of neighbouring ids, auto_increment_increment in MySQL; 1: every number is an id';
+COMMENT ON COLUMN keywright.tag.remainder IS 'what ids leave when divided by the increment, auto_increment_offset in MySQL';
 COMMENT ON COLUMN keywright.tag.hide_fingerprint IS 'of the key in keywright.tag_secret and the bits: with others nothing is issued';
 
 CREATE TABLE keywright.tag_secret (
@@ -213,11 +219,12 @@ COMMENT ON FUNCTION @extschema@.readable_decode(text) IS 'the parts of a readabl
 
 CREATE FUNCTION keywright.create_tag(tag text, start bigint DEFAULT NULL, step bigint DEFAULT 1000,
         step_min bigint DEFAULT NULL, step_max bigint DEFAULT NULL, max bigint DEFAULT NULL,
-        forget_issued boolean DEFAULT false, hide_bits integer DEFAULT NULL, hide_key bytea DEFAULT NULL) RETURNS void
+        forget_issued boolean DEFAULT false, hide_bits integer DEFAULT NULL, hide_key bytea DEFAULT NULL,
+        increment integer DEFAULT NULL, remainder integer DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_create_tag_wrapper';
-COMMENT ON FUNCTION keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean, integer, bytea) IS
-    'makes a tag that every role may use; one that was dropped goes on above what was issued unless forget_issued; hide_bits 63, 53 or 31: its ids do not tell how many there are';
+COMMENT ON FUNCTION keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean, integer, bytea, integer, integer) IS
+    'makes a tag that every role may use; one that was dropped goes on above what was issued unless forget_issued; hide_bits 63, 53 or 31: its ids do not tell how many there are; increment and remainder: only ids that leave the remainder when divided by the increment';
 
 CREATE FUNCTION keywright.create_fed_tag(tag text, step bigint DEFAULT 1000, step_min bigint DEFAULT NULL,
         step_max bigint DEFAULT NULL, forget_issued boolean DEFAULT false) RETURNS void
@@ -227,11 +234,12 @@ COMMENT ON FUNCTION keywright.create_fed_tag(text, bigint, bigint, bigint, boole
     'makes a tag whose ids a program hands over out of its store, where it has the same name; every role may use it';
 
 CREATE FUNCTION keywright.alter_tag(tag text, step bigint DEFAULT NULL, step_min bigint DEFAULT NULL,
-        step_max bigint DEFAULT NULL, max bigint DEFAULT NULL, refill_threshold_percent integer DEFAULT NULL) RETURNS void
+        step_max bigint DEFAULT NULL, max bigint DEFAULT NULL, refill_threshold_percent integer DEFAULT NULL,
+        increment integer DEFAULT NULL, remainder integer DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_alter_tag_wrapper';
-COMMENT ON FUNCTION keywright.alter_tag(text, bigint, bigint, bigint, bigint, integer) IS
-    'changes how much a tag reserves at once, where it ends, or when it refills, 0: as the setting says; NULL leaves a value as it is';
+COMMENT ON FUNCTION keywright.alter_tag(text, bigint, bigint, bigint, bigint, integer, integer, integer) IS
+    'changes how much a tag reserves at once, where it ends, when it refills, 0: as the setting says, or which numbers are ids; NULL leaves a value as it is';
 
 CREATE FUNCTION keywright.drop_tag(tag text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -436,11 +444,11 @@ COMMENT ON FUNCTION keywright.release(regclass, name) IS
 
 REVOKE ALL ON FUNCTION
     keywright.create_fed_tag(text, bigint, bigint, bigint, boolean),
-    keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean, integer, bytea),
+    keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean, integer, bytea, integer, integer),
     keywright.hide_key(text),
     keywright.set_hide_key(text, bytea),
     keywright.hidden_number(text, bigint),
-    keywright.alter_tag(text, bigint, bigint, bigint, bigint, integer),
+    keywright.alter_tag(text, bigint, bigint, bigint, bigint, integer, integer, integer),
     keywright.drop_tag(text),
     keywright.advance_tag(text, bigint),
     keywright.grant_tag(text, name),
@@ -506,13 +514,13 @@ REVOKE ALL ON FUNCTION keywright.tag_figures(), keywright.word_figures(), keywri
 CREATE VIEW keywright.tags AS
     SELECT t.tag, t.step, t.step_min, t.step_max, t.start, t.max,
            keywright.tag_reserved_to(t.id) AS reserved_to, t.created_at, t.dropped_at, t.source, t.hide_bits, t.hide_fingerprint,
-           t.refill_threshold_percent
+           t.refill_threshold_percent, t.increment, t.remainder
     FROM keywright.tag t;
 COMMENT ON VIEW keywright.tags IS 'every tag and how it is set; reserved_to is the largest id it may have issued, or number where it has hide_bits';
 
 CREATE VIEW keywright.stats AS
     SELECT 'tag'::text AS kind, t.tag, NULL::integer AS worker_id, NULL::text AS layout, NULL::integer AS bucket, NULL::text AS zone,
-           f.current_id, f.remaining,
+           f.current_id, f.remaining OPERATOR(pg_catalog./) t.increment AS remaining,
            COALESCE(f.step, t.step) AS step, NULL::bigint AS issued, NULL::timestamptz AS bound, NULL::bigint AS lead_ms, false AS suspended,
            COALESCE(f.refills, 0) AS refills, f.last_refill, COALESCE(f.waits, 0) AS waits, COALESCE(f.wait_ms, 0) AS wait_ms
     FROM keywright.tag t

@@ -19,10 +19,10 @@ use tracing::{debug, info, warn};
 use crate::backoff::Backoff;
 use crate::failure::Failure;
 use crate::reserve::StepTrack;
-use crate::residue::Residue;
 use crate::settings::{FeedSettings, Limits, SnowflakeSettings};
 use crate::store::Store;
 use crate::store::tag_request::{Granted, ReservationRequest};
+use keywright_core::residue::Residue;
 use server::{Demand, Refused, Server};
 
 /// Who wants something is told of again within seconds; who was not for so long wants nothing any more.

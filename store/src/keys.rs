@@ -22,7 +22,6 @@ use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
 use crate::feed::{self, FeedStats, Feeder};
 use crate::lease::space::Space;
-use crate::residue::Residue;
 use crate::seat::Seat;
 use crate::settings::{FeedSettings, StoreSettings};
 use crate::sources::segment::{SegmentSupply, refilling};
@@ -36,6 +35,7 @@ use crate::store::returned::{Rest, Return};
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
+use keywright_core::residue::Residue;
 
 pub(crate) use assignments::not_assigned;
 pub use followed_users::FollowedUsers;

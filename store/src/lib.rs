@@ -1,7 +1,7 @@
 //! Durable bounds in MySQL, MariaDB, PostgreSQL, etcd or a file, and the sources of keys that live on them.
 //!
 //! [`Keys`] talks to one store on a thread of its own; a [`Source`] is taken from by any thread, without a lock. Everything
-//! that decides about ids is in `keywright-core` or in the pure modules here: [`reserve`], [`residue`], [`lease`].
+//! that decides about ids is in `keywright-core` or in the pure modules here: [`reserve`], [`lease`].
 //! The argument that no key is issued twice:
 //! 1. A key is taken by compare-and-swap below a bound in memory (`keywright_core::buffer`, `keywright_core::SnowflakeWord`).
 //! 2. The bound is raised only after the commit of the transaction that made it durable is known to have succeeded.
@@ -26,7 +26,6 @@ pub mod lease;
 pub mod moving;
 pub mod order;
 pub mod reserve;
-pub mod residue;
 
 mod assign;
 mod clock;

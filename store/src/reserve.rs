@@ -7,7 +7,7 @@ use keywright_core::{
     Note, RefillRequest, Step, StepError, StepPolicy, TagExhausted, Writer, plan_refill, rate_per_s,
 };
 
-use crate::residue::Residue;
+use keywright_core::residue::Residue;
 
 /// How a table's number stands to the ids it has given away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 use keywright_core::{Biz, BizError, Tag, TagError};
 use thiserror::Error;
 
-use crate::residue::{Residue, ResidueError};
+use keywright_core::residue::{Residue, ResidueError};
 
 /// Where the keys of a rule come from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -99,12 +99,12 @@ keywright.acknowledge_promotion() v u called owner owner
 keywright.adopt(text,regclass,name) v u called caller owner
 keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
-keywright.alter_tag(text,bigint,bigint,bigint,bigint,integer) v u called owner owner
+keywright.alter_tag(text,bigint,bigint,bigint,bigint,integer,integer,integer) v u called owner owner
 keywright.assign_worker_id(text,integer,integer,integer,timestamp with time zone,boolean) v u called owner owner
 keywright.assignment() v u called owner owner
 keywright.await_demand(text[],boolean) v u called caller owner
 keywright.create_fed_tag(text,bigint,bigint,bigint,boolean) v u called owner owner
-keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean,integer,bytea) v u called owner owner
+keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean,integer,bytea,integer,integer) v u called owner owner
 keywright.drop_tag(text) v u called owner owner
 keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint) v u called caller owner
 keywright.feed_time(text,oid,oid,text,bigint,text,integer,bigint,bigint) v u called caller owner
@@ -192,7 +192,7 @@ fn views_have_these_columns() -> Result<()> {
         (
             "tags",
             "tag text, step int8, step_min int8, step_max int8, start int8, max int8, reserved_to int8, \
-             created_at timestamptz, dropped_at timestamptz, source text, hide_bits int4, hide_fingerprint text, refill_threshold_percent int4",
+             created_at timestamptz, dropped_at timestamptz, source text, hide_bits int4, hide_fingerprint text, refill_threshold_percent int4, increment int4, remainder int4",
         ),
         (
             "stats",

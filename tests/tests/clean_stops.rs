@@ -140,7 +140,7 @@ fn a_copied_or_edited_file_is_not_used() -> Result<()> {
     is_left_out(&mut server, "it is a copy")?;
 
     server.stop(Stop::Fast)?;
-    fs::set_permissions(file(&server), Permissions::from_mode(0))?;
+    fs::set_permissions(file(&server), Permissions::from_mode(0o000))?;
     is_left_out(&mut server, "Permission denied")?;
 
     server.stop(Stop::Fast)?;

@@ -19,6 +19,8 @@ mod buffer;
 mod gate;
 #[path = "../../src/generation.rs"]
 mod generation;
+#[path = "../../src/residue.rs"]
+mod residue;
 mod scenes;
 #[path = "../../src/segment.rs"]
 mod segment;
@@ -54,7 +56,7 @@ const NOT_FOUND: [(&str, &str, &str, Why); 8] = [
     ("generation", "pass_on", "store", Why::CursorComesLast),
     ("segment", "hi", "load", Why::Alone),
     ("segment", "publish", "load", Why::Alone),
-    ("segment", "take", "load", Why::SwapMeetsNewest),
+    ("segment", "take_next", "load", Why::SwapMeetsNewest),
     ("snowflake", "drain", "load", Why::Alone),
     ("snowflake", "hi", "load", Why::Alone),
     ("snowflake", "take_from", "load", Why::SwapMeetsNewest),

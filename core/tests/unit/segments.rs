@@ -1,5 +1,6 @@
 use keywright_core::{
-    RefillPlan, RefillRequest, Step, StepPolicy, TagExhausted, plan_refill, rate_per_s, refill_at,
+    RefillPlan, RefillRequest, Residue, SegmentWord, Step, StepPolicy, TagExhausted, plan_refill,
+    rate_per_s, refill_at,
 };
 use proptest::prelude::*;
 
@@ -192,4 +193,36 @@ fn rates_are_rounded_up() {
     assert_eq!(rate_per_s(1000, None), 1000);
     assert_eq!(rate_per_s(5, Some(0)), 5000);
     assert_eq!(rate_per_s(u64::MAX, Some(1)), u64::MAX);
+}
+
+/// Ids of a class come one after the other, whatever ranges they lie in, and none twice.
+#[test]
+fn ids_of_a_class_are_its_next_ones() {
+    for seed in 0..200 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let modulus = random.i64(1..12);
+        let class = Residue::new(modulus, random.i64(0..modulus)).unwrap();
+        let word = SegmentWord::new();
+        let (mut durable, mut last) = (random.u64(0..50), None);
+        word.publish(durable, durable);
+        for _ in 0..300 {
+            let n = random.u64(1..6);
+            match word.take_of(n, &class) {
+                Ok(first) => {
+                    let end = first + class.width_of(n - 1);
+                    assert!(end < durable, "below the bound");
+                    assert!(last.is_none_or(|last| first > last));
+                    assert_eq!(first % class.modulus(), class.remainder());
+                    last = Some(end);
+                }
+                Err(exhausted) => {
+                    assert!(exhausted.remaining < class.width_of(n), "{seed}");
+                    let start = durable + random.u64(0..3) * 7;
+                    durable = start + random.u64(1..40);
+                    word.publish(start, durable);
+                }
+            }
+        }
+        assert!(last.is_some());
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use keywright_core::cause::Cause;
 use keywright_core::hiding::Hiding;
+use keywright_core::residue::Residue;
 use keywright_core::step::{Step, StepPolicy};
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
@@ -33,6 +34,8 @@ pub struct TagEntry {
     pub key: &'static TagKey,
     /// What its numbers go through.
     pub hiding: Option<&'static Hiding>,
+    /// Which numbers are ids.
+    pub class: Residue,
     /// The sequence that holds the bound; of a fed tag the largest id that was handed over.
     pub sequence: pg_sys::Oid,
     /// The sequence that holds the note; of a fed tag the key space that its ids are of.
@@ -57,6 +60,26 @@ impl TagEntry {
     pub fn slot(&self) -> &'static TagSlot {
         self.at.slot
     }
+
+    /// How its ids come out of its numbers.
+    pub fn ids(&self) -> Ids {
+        match self.hiding {
+            Some(hiding) => Ids::Hidden(hiding),
+            None if self.class == Residue::ALL => Ids::Plain,
+            None => Ids::Of(self.class),
+        }
+    }
+}
+
+/// How a tag's ids come out of its numbers.
+#[derive(Clone, Copy)]
+pub enum Ids {
+    /// Every number is one.
+    Plain,
+    /// Numbers go through a permutation.
+    Hidden(&'static Hiding),
+    /// Numbers of one class are ids.
+    Of(Residue),
 }
 
 /// The last tag used, with everything that must still hold for it to be used again without a look-up.
@@ -64,7 +87,7 @@ impl TagEntry {
 struct HotTag {
     at: Attached<TagSlot>,
     key: &'static TagKey,
-    hiding: Option<&'static Hiding>,
+    ids: Ids,
     changes: u32,
     user: pg_sys::Oid,
 }
@@ -82,12 +105,12 @@ thread_local! {
     static KEYS: RefCell<HashMap<Tag, Vec<&'static TagKey>>> = RefCell::default();
 }
 
-/// The slot of `tag`, and what its numbers go through, if it is the one used last and nothing about it changed since.
+/// The slot of `tag`, and how ids come out of its numbers, if it is the one used last and nothing about it changed since.
 #[inline]
-pub fn hot(tag: &[u8]) -> Option<(Attached<TagSlot>, Option<&'static Hiding>)> {
+pub fn hot(tag: &[u8]) -> Option<(Attached<TagSlot>, Ids)> {
     let hot = HOT_TAG.get()?;
     (hot.changes == changes::count() && hot.user == role::user() && hot.key.tag_bytes() == tag)
-        .then_some((hot.at, hot.hiding))
+        .then_some((hot.at, hot.ids))
 }
 
 /// The entry of `tag`, for the role in force.
@@ -110,7 +133,7 @@ pub fn of(text: &[u8]) -> Result<TagEntry, Failure> {
     HOT_TAG.set(Some(HotTag {
         at: entry.at,
         key: entry.key,
-        hiding: entry.hiding,
+        ids: entry.ids(),
         changes,
         user,
     }));
@@ -219,6 +242,7 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
         at,
         key,
         hiding,
+        class: row.class,
         sequence: row.sequence,
         note: row.note,
         owner: extension.owner,

@@ -1,5 +1,6 @@
 //! Rows of keywright.tag: read as the extension's owner, in the newest committed state and this transaction's own.
 
+use keywright_core::residue::Residue;
 use keywright_core::step::Step;
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
@@ -57,6 +58,8 @@ pub struct TagRow {
     pub hidden: Option<(i32, Hidden)>,
     /// Part of a reservation that is left when the next refill starts, percent; `None`: the setting says it.
     pub refill_threshold_percent: Option<u32>,
+    /// Which numbers are ids.
+    pub class: Residue,
 }
 
 /// The definition of a tag that exists and is not dropped.
@@ -64,7 +67,7 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint, source, refill_threshold_percent, move_number, move_before FROM keywright.tag \
+        "SELECT id, generation, step, step_min, step_max, start, max, hide_bits, hide_fingerprint, source, refill_threshold_percent, move_number, move_before, increment, remainder FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
         |row| {
@@ -72,11 +75,12 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
             let (hidden, source) = (Hidden::of_row(row, [8, 9]), row.get::<String>(10));
             let percent = row.get::<i32>(11);
             let moves = Moves::of(row.get::<i32>(12), row.get::<i32>(13));
+            let class = class_of(row.get::<i32>(14), row.get::<i32>(15));
             (
                 row.get::<i32>(1),
                 row.get::<i32>(2),
                 numbers,
-                (hidden, source, percent, moves),
+                (hidden, source, percent, moves, class),
             )
         },
     );
@@ -84,12 +88,17 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
         Some(id),
         Some(generation),
         [step, step_min, step_max, start, max],
-        (hidden, source, percent, moves),
+        (hidden, source, percent, moves, class),
     )) = row
     else {
         return Ok(None);
     };
-    let (hidden, source) = (hidden?, source_of(source)?);
+    let (hidden, source, class) = (hidden?, source_of(source)?, class?);
+    if class != Residue::ALL && (hidden.is_some() || source == Source::Fed) {
+        return Err(damage::damaged(
+            "a tag that is fed, or hides its volume, has an increment",
+        ));
+    }
     if hidden.is_some() && source == Source::Fed {
         return Err(damage::damaged("a fed tag has hide_bits"));
     }
@@ -118,6 +127,7 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
         end_max: unsigned(max)?.saturating_add(1),
         hidden: hidden.map(|hidden| (id, hidden)),
         refill_threshold_percent: percent.map(refill_threshold).transpose()?,
+        class,
     }))
 }
 
@@ -126,6 +136,12 @@ fn refill_threshold(percent: i32) -> Result<u32, Failure> {
         .ok()
         .filter(|of| (1..100).contains(of));
     percent.ok_or_else(|| damage::damaged("a tag's refill_threshold_percent is not within 1 to 99"))
+}
+
+fn class_of(increment: Option<i32>, remainder: Option<i32>) -> Result<Residue, Failure> {
+    let (increment, remainder) = (increment.unwrap_or(0), remainder.unwrap_or(0));
+    Residue::new(increment.into(), remainder.into())
+        .map_err(|error| damage::damaged(&error.to_string()))
 }
 
 fn source_of(name: Option<String>) -> Result<Source, Failure> {
@@ -147,6 +163,8 @@ pub struct Known {
     pub moves: Moves,
     /// What its numbers go through.
     pub hidden: Option<Hidden>,
+    /// Which numbers are ids.
+    pub class: Residue,
 }
 
 /// The row of a tag, dropped or not.
@@ -157,22 +175,23 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
     tables::lock(extension.tag_table)?;
     let row = query::one_row_as(
         extension.owner,
-        "SELECT id, generation, dropped_at IS NOT NULL, hide_bits, hide_fingerprint, source, move_number, move_before FROM keywright.tag \
+        "SELECT id, generation, dropped_at IS NOT NULL, hide_bits, hide_fingerprint, source, move_number, move_before, increment, remainder FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1",
         &[tag.as_str().into()],
         |row| {
             let numbers = (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3));
             let moves = Moves::of(row.get::<i32>(7), row.get::<i32>(8));
+            let class = class_of(row.get::<i32>(9), row.get::<i32>(10));
             (
                 numbers,
-                (Hidden::of_row(row, [4, 5]), moves),
+                (Hidden::of_row(row, [4, 5]), moves, class),
                 row.get::<String>(6),
             )
         },
     );
     match row {
         None => Ok(None),
-        Some(((Some(id), Some(generation), Some(dropped)), (hidden, moves), source)) => {
+        Some(((Some(id), Some(generation), Some(dropped)), (hidden, moves, class), source)) => {
             Ok(Some(Known {
                 id,
                 generation,
@@ -180,6 +199,7 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
                 source: source_of(source)?,
                 moves: moves?,
                 hidden: hidden?,
+                class: class?,
             }))
         }
         Some(((_, _, _), _, _)) => Err(damage::damaged("a row of keywright.tag has nulls")),

@@ -5,18 +5,21 @@ use std::ffi::CStr;
 
 use keywright_core::cause::Cause;
 use keywright_core::layout::{FloorError, Layout};
+use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
 use pgrx::{PgLogLevel, pg_extern, pg_sys};
 
 use crate::catalog::extension::Extension;
 use crate::catalog::secrets::Hidden;
-use crate::catalog::{cached, sequences, tag_rows};
+use crate::catalog::tag_rows::{self, Known};
+use crate::catalog::{cached, sequences};
 use crate::columns::column::{Column, Purpose, refused};
 use crate::columns::filler::{self, Filler};
 use crate::columns::relatives::{self, Parent};
 use crate::failure::{Failure, OrRaise};
 use crate::issue::snowflake;
-use crate::manage::definition::{Definition, ID_MAX};
+use crate::manage::begin_at;
+use crate::manage::definition::{self, Definition, ID_MAX};
 use crate::manage::tags::{self, Kind};
 use crate::refill::segment;
 use crate::server::role::AsOwner;
@@ -82,22 +85,42 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
     }
     let start = {
         let extension = cached::extension()?;
+        let class = column.class()?;
         let _owner = AsOwner::new(extension.owner);
-        begin_above(tag, above, &extension)?
+        begin_above(tag, above, class, &extension)?
     };
     turn_over(column, &filler)?;
     Ok(start)
 }
 
-/// Has the tag issue above `above`: a new one, one that was dropped, or one that was never used. Returns its first id.
-fn begin_above(tag: &Tag, above: i64, extension: &Extension) -> Result<i64, Failure> {
-    let definition = |start| Definition::new(Some(start), STEP, (None, None), None, None);
-    let start = match tag_rows::known(tag, extension)? {
+/// Has the tag issue above `above`, in the steps that the column's sequence went in: a new one, one that was dropped, or one that was
+/// never used. Returns its first id.
+fn begin_above(
+    tag: &Tag,
+    above: i64,
+    class: Option<Residue>,
+    extension: &Extension,
+) -> Result<i64, Failure> {
+    let definition = |start| {
+        Definition::new(Some(start), STEP, (None, None), None, None)
+            .map(|definition| definition.of_class(class))
+    };
+    let first = |start: i64, class: Residue| {
+        let first = class.first_from(start.cast_unsigned());
+        first.map_or(start, u64::cast_signed)
+    };
+    let known = tag_rows::known(tag, extension)?;
+    let of_tag = known.as_ref().map(|known| known.class);
+    let start = match known {
         Some(known) if !known.dropped => {
+            if let Some(class) = class.filter(|class| *class != known.class) {
+                return Err(other_steps(tag, &known, class));
+            }
             if let Some(hidden) = known.hidden.as_ref().filter(|_| above > 0) {
                 return Err(not_empty(tag, above, hidden));
             }
-            return tags::begin_at(tag, &known, above + 1);
+            let start = begin_at::begin_at(tag, &known, above + 1)?;
+            return Ok(first(start, known.class));
         }
         Some(known) => {
             let issued = sequence::last(sequences::of_tag(known.id)?);
@@ -107,7 +130,25 @@ fn begin_above(tag: &Tag, above: i64, extension: &Extension) -> Result<i64, Fail
     };
     tags::create(tag, &definition(start)?, Kind::Native(None), false)?;
     segment::advance(tag, start.cast_unsigned() - 1)?;
-    Ok(start)
+    Ok(first(start, class.or(of_tag).unwrap_or(Residue::ALL)))
+}
+
+/// The refusal of a tag that would issue ids between those of the column's sequence, which may be another database's.
+fn other_steps(tag: &Tag, known: &Known, class: Residue) -> Failure {
+    let [increment, remainder] = definition::numbers(class);
+    refused(&format!(
+        "its sequence goes on by {increment}, and tag \"{tag}\" by {}{}",
+        known.class.modulus(),
+        if known.class.modulus() == class.modulus() {
+            ", from another remainder"
+        } else {
+            ""
+        }
+    ))
+    .hint(format!(
+        "If other databases have the numbers in between, SELECT keywright.alter_tag('{tag}', increment => {increment}, remainder => {remainder}) \
+         first; if nobody has, ALTER SEQUENCE … INCREMENT 1."
+    ))
 }
 
 /// The refusal of a tag whose ids may be any: those that are there are among them.

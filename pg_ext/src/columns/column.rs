@@ -4,6 +4,7 @@
 use std::ffi::CStr;
 
 use keywright_core::cause::Cause;
+use keywright_core::residue::Residue;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 
@@ -56,6 +57,13 @@ pub fn not_keywrights() -> Failure {
         "It does not draw from keywright, so there is nothing to release: a sequence fills it, or nothing does.",
     )
 }
+
+/// The sequences behind the column in each part: those it owns, and those its defaults name.
+const SEQUENCES: &str = "FROM part p LEFT JOIN pg_attrdef ad ON ad.adrelid = p.oid AND ad.adnum = p.attnum \
+     JOIN pg_depend d ON (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass \
+                          AND d.refobjid = p.oid AND d.refobjsubid = p.attnum AND d.deptype IN ('a', 'i')) \
+          OR (d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid AND d.refclassid = 'pg_class'::regclass) \
+     JOIN pg_class s ON s.oid IN (d.objid, d.refobjid) AND s.relkind = 'S' JOIN pg_namespace n ON n.oid = s.relnamespace";
 
 impl Column {
     /// The column of that name, with its table locked against inserts until the transaction ends.
@@ -152,12 +160,7 @@ impl Column {
              WHERE c.oid = $1 AND a.attnum = $2"
             .to_owned();
         let given = format!(
-            "{PARTS} SELECT DISTINCT format('SELECT CASE WHEN is_called THEN last_value END FROM %I.%I', n.nspname, s.relname) \
-             FROM part p LEFT JOIN pg_attrdef ad ON ad.adrelid = p.oid AND ad.adnum = p.attnum \
-             JOIN pg_depend d ON (d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass \
-                                  AND d.refobjid = p.oid AND d.refobjsubid = p.attnum AND d.deptype IN ('a', 'i')) \
-                  OR (d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid AND d.refclassid = 'pg_class'::regclass) \
-             JOIN pg_class s ON s.oid IN (d.objid, d.refobjid) AND s.relkind = 'S' JOIN pg_namespace n ON n.oid = s.relnamespace"
+            "{PARTS} SELECT DISTINCT format('SELECT CASE WHEN is_called THEN last_value END FROM %I.%I', n.nspname, s.relname) {SEQUENCES}"
         );
         let largest = [stored, given]
             .iter()
@@ -166,6 +169,42 @@ impl Column {
             .fold(0, i64::max);
         row_security(before.flatten().as_deref().unwrap_or("on"))?;
         Ok(largest)
+    }
+
+    /// The class of numbers that the sequences behind the column give, where they go on by more than 1; `None`: they do not.
+    ///
+    /// # Errors
+    /// They go on in unlike steps, or by more than is an increment.
+    pub fn class(&self) -> Result<Option<Residue>, Failure> {
+        // Names may be of any encoding, so a query gives one number: both, or the increment alone, negative.
+        let queries = statements::texts(
+            &format!(
+                "{PARTS} SELECT DISTINCT format('SELECT CASE WHEN %1$s > 65535 THEN -%1$s \
+                     ELSE %1$s::bigint * 65536 + (last_value %% %1$s + %1$s) %% %1$s END FROM %2$I.%3$I', \
+                     q.seqincrement, n.nspname, s.relname) {SEQUENCES} \
+                 JOIN pg_sequence q ON q.seqrelid = s.oid WHERE q.seqincrement > 1"
+            ),
+            &self.arguments(),
+        );
+        let mut class = None;
+        for query in queries {
+            let both = query::number(&query).unwrap_or(0);
+            let (increment, remainder) = (both >> 16, both & 0xffff);
+            let its = Residue::new(increment, remainder).map_err(|_| {
+                refused(&format!(
+                    "its sequence goes on by {}, and a tag by {} at most",
+                    both.unsigned_abs(),
+                    Residue::MODULUS_MAX
+                ))
+                .hint("ALTER SEQUENCE … INCREMENT 1 first, if no other database has the numbers in between.")
+            })?;
+            if class.replace(its).is_some_and(|other| other != its) {
+                return Err(refused("its sequences go on in unlike steps").hint(
+                    "Give them the same INCREMENT first, and values that leave the same remainder.",
+                ));
+            }
+        }
+        Ok(class)
     }
 
     /// What of keywright fills the column now, in the table and its partitions.

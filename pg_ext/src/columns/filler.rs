@@ -1,6 +1,7 @@
 //! What of keywright fills a column, up to where it may have issued, and the default that stands for it.
 
 use keywright_core::cause::Cause;
+use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
@@ -72,6 +73,21 @@ impl Filler {
         match self {
             Self::Tag(tag) => tag_issued_up_to(tag),
             Self::Snowflake => snowflake_issued_up_to(),
+        }
+    }
+
+    /// Which numbers it issues.
+    ///
+    /// # Errors
+    /// keywright's tables cannot be read.
+    pub fn class(&self) -> Result<Residue, Failure> {
+        let _owner = AsOwner::new(cached::extension()?.owner);
+        match self {
+            Self::Tag(tag) => {
+                let known = tag_rows::known(tag, &cached::extension()?)?;
+                Ok(known.map_or(Residue::ALL, |known| known.class))
+            }
+            Self::Snowflake => Ok(Residue::ALL),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::ffi::CStr;
 
 use keywright_core::cause::Cause;
+use keywright_core::residue::Residue;
 use pgrx::{pg_extern, pg_sys};
 
 use crate::catalog::cached;
@@ -54,7 +55,10 @@ fn release(column: &Column) -> Result<i64, Failure> {
         ))
         .hint("Keep keywright for this column, or give it new numbers by hand."));
     }
-    let sequence = make_sequence(column, above + 1)?;
+    let class = one_class(&fillers)?;
+    let start = class.first_from(above.cast_unsigned() + 1);
+    let start = start.map_or(i64::MAX, u64::cast_signed);
+    let sequence = make_sequence(column, start, class)?;
     for filler in &fillers {
         grant_alike(sequence, filler)?;
     }
@@ -65,7 +69,21 @@ fn release(column: &Column) -> Result<i64, Failure> {
         sequence.to_u32()
     ))?;
     relatives::tell_of_those_that_stay(others);
-    Ok(above + 1)
+    Ok(start)
+}
+
+/// The class of the ids that all of them issue; all numbers, where they differ.
+fn one_class(fillers: &[Filler]) -> Result<Residue, Failure> {
+    let mut classes = Vec::new();
+    for filler in fillers {
+        classes.push(filler.class()?);
+    }
+    let first = classes.first().copied().unwrap_or(Residue::ALL);
+    Ok(if classes.iter().all(|class| *class == first) {
+        first
+    } else {
+        Residue::ALL
+    })
 }
 
 /// Table and column with the name of a sequence for them, as the server names those of serial columns: with the number that
@@ -82,8 +100,8 @@ fn named(number: &str) -> String {
     )
 }
 
-/// A sequence that begins at `start` and is dropped with the column, owned by whoever owns the table.
-fn make_sequence(column: &Column, start: i64) -> Result<pg_sys::Oid, Failure> {
+/// A sequence that begins at `start`, goes on in the steps of `class`, and is dropped with the column, owned by whoever owns the table.
+fn make_sequence(column: &Column, start: i64, class: Residue) -> Result<pg_sys::Oid, Failure> {
     let [relation, attribute] = column.arguments();
     let taken =
         "SELECT FROM pg_class o WHERE o.relnamespace = s.relnamespace AND o.relname = s.name";
@@ -99,9 +117,10 @@ fn make_sequence(column: &Column, start: i64) -> Result<pg_sys::Oid, Failure> {
     let [relation, attribute] = column.arguments();
     let arguments = [relation, attribute, number.into()];
     let named = named("$3");
+    let increment = class.modulus();
     let each = |statement: &str| carry_out(&format!("SELECT {statement}"), &arguments);
     each(&format!(
-        "format('CREATE SEQUENCE %I.%I AS bigint START WITH {start}', s.nspname, s.name) FROM ({named}) AS s"
+        "format('CREATE SEQUENCE %I.%I AS bigint INCREMENT BY {increment} START WITH {start}', s.nspname, s.name) FROM ({named}) AS s"
     ))?;
     let sequence = query::one_row(
         &format!(

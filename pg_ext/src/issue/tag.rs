@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use keywright_core::hiding::Hiding;
+use keywright_core::segment::{Exhausted, SegmentWord};
 
+use crate::cache::tag_entry::Ids;
 use crate::cache::{self, tag_entry};
 use crate::catalog::damage;
 use crate::durable::turn::Urgency;
@@ -14,24 +15,24 @@ use crate::server::process;
 use crate::shmem::key::Source;
 use crate::{guard, settings};
 
-/// Numbers that were taken: `first` and the following.
+/// Numbers that were taken: `first` and the following that are ids.
 #[derive(Clone, Copy)]
 pub struct Taken {
     first: u64,
-    hiding: Option<&'static Hiding>,
+    ids: Ids,
 }
 
 impl Taken {
-    /// The id of the number `offset` after the first.
+    /// The id that is the first, or `offset` after it.
     ///
     /// # Errors
     /// The tag hides its volume, and the number has no id of its bits.
     #[inline(always)]
     pub fn id(&self, offset: u64) -> Result<i64, Failure> {
-        let number = self.first + offset;
-        match self.hiding {
-            None => Ok(number.cast_signed()),
-            Some(hiding) => match hiding.hide(number) {
+        match self.ids {
+            Ids::Plain => Ok((self.first + offset).cast_signed()),
+            Ids::Of(class) => Ok((self.first + class.width_of(offset)).cast_signed()),
+            Ids::Hidden(hiding) => match hiding.hide(self.first + offset) {
                 Some(id) => Ok(id.cast_signed()),
                 None => Err(damage::damaged(
                     "a number came that its hidden ids have no bits for",
@@ -47,18 +48,27 @@ impl Taken {
 /// Any of the causes a tag can fail with; no id is lost to the caller's later rollback, only left out.
 #[inline(always)]
 pub fn take(text: &[u8], n: u64) -> Result<Taken, Failure> {
-    if let Some((at, hiding)) = tag_entry::hot(text)
+    if let Some((at, ids)) = tag_entry::hot(text)
         && !process::is_read_only()
-        && let Ok(first) = at.slot.word.take(n)
+        && let Ok(first) = take_from(&at.slot.word, n, ids)
         // Taken from a word that was passed on meanwhile, they are another's; left out.
         && at.is_current()
     {
+        // Of a class a little late, by the numbers between its ids.
         if first + n > at.slot.refill_at.load(Ordering::Relaxed) {
             refill_early(text)?;
         }
-        return Ok(Taken { first, hiding });
+        return Ok(Taken { first, ids });
     }
     take_slowly(text, n)
+}
+
+#[inline(always)]
+fn take_from(word: &SegmentWord, n: u64, ids: Ids) -> Result<u64, Exhausted> {
+    match ids {
+        Ids::Plain | Ids::Hidden(_) => word.take(n),
+        Ids::Of(class) => word.take_of(n, &class),
+    }
 }
 
 #[cold]
@@ -68,15 +78,15 @@ fn take_slowly(text: &[u8], n: u64) -> Result<Taken, Failure> {
     let mut entry = tag_entry::of(text)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     loop {
-        let taken = entry.slot().word.take(n);
+        let ids = entry.ids();
+        let taken = take_from(&entry.slot().word, n, ids);
         if !entry.at.is_current() {
             cache::forget();
             entry = tag_entry::of(text)?;
             continue;
         }
         if let Ok(first) = taken {
-            let hiding = entry.hiding;
-            return Ok(Taken { first, hiding });
+            return Ok(Taken { first, ids });
         }
         match entry.key.source() {
             Source::Native => segment::refill(&entry, n, Urgency::Needed { deadline })?,

@@ -1,4 +1,4 @@
-//! The SQL function that changes what a tag is made of: its step, its end, and when it refills.
+//! The SQL function that changes what a tag is made of: its step, its end, when it refills, and which numbers are ids.
 
 use keywright_core::cause::Cause;
 use pgrx::pg_extern;
@@ -6,12 +6,16 @@ use pgrx::pg_extern;
 use crate::cache;
 use crate::catalog::{cached, suggest, tag_rows};
 use crate::failure::{Failure, OrRaise};
-use crate::manage::definition::{Definition, number};
+use crate::manage::definition::{self, Definition, number};
 use crate::manage::tags::{change_row, require_native};
 use crate::server::{changes, sequence};
 use crate::{arguments, guard};
 
 #[pg_extern(sql = false)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the arguments of the SQL function"
+)]
 fn keywright_alter_tag(
     tag: Option<&[u8]>,
     step: Option<i64>,
@@ -19,6 +23,8 @@ fn keywright_alter_tag(
     step_max: Option<i64>,
     max: Option<i64>,
     refill_threshold_percent: Option<i32>,
+    increment: Option<i32>,
+    remainder: Option<i32>,
 ) {
     let alter = || {
         guard::may_manage("alter_tag")?;
@@ -32,6 +38,11 @@ fn keywright_alter_tag(
         }
         if refill_threshold_percent.is_some() {
             let hint = "Its next range is asked for as soon as one is begun.";
+            require_native(&tag, row.source, hint)?;
+        }
+        let class = definition::class(increment, remainder, old.hidden.is_some())?;
+        if class.is_some() {
+            let hint = "Whoever has a range of the store may issue all of it.";
             require_native(&tag, row.source, hint)?;
         }
         let threshold = threshold(refill_threshold_percent, row.refill_threshold_percent)?;
@@ -55,9 +66,11 @@ fn keywright_alter_tag(
             .detail(format!("Ids up to {reserved} are reserved already."))
             .hint(format!("Choose a max from {reserved} on.")));
         }
+        let [increment, remainder] = definition::numbers(class.unwrap_or(old.class));
         change_row(
             &tag,
-            "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5, refill_threshold_percent = $6 \
+            "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5, refill_threshold_percent = $6, \
+             increment = $7, remainder = $8 \
              WHERE id OPERATOR(pg_catalog.=) $1",
             &[
                 old.id.into(),
@@ -66,6 +79,8 @@ fn keywright_alter_tag(
                 number(definition.step_max).into(),
                 definition.max.into(),
                 threshold.into(),
+                increment.into(),
+                remainder.into(),
             ],
         )?;
         changes::announce(extension.tag_table);

@@ -2,6 +2,7 @@
 
 use keywright_core::cause::Cause;
 use keywright_core::hiding::HideBits;
+use keywright_core::residue::Residue;
 use keywright_core::step::Step;
 
 use crate::failure::Failure;
@@ -23,6 +24,8 @@ pub struct Definition {
     pub step_max: Step,
     /// Last id.
     pub max: i64,
+    /// Which numbers are ids; `None`: all, or as before.
+    pub class: Option<Residue>,
 }
 
 impl Definition {
@@ -80,6 +83,7 @@ impl Definition {
                 step_min,
                 step_max,
                 max,
+                class: None,
             }),
             (_, _, _) => Err(Failure::new(
                 Cause::ArgumentOutOfRange,
@@ -94,6 +98,13 @@ impl Definition {
     }
 }
 
+impl Definition {
+    /// The same, of which only the ids of a class are issued, if one is said.
+    pub fn of_class(self, class: Option<Residue>) -> Self {
+        Self { class, ..self }
+    }
+}
+
 /// The smallest and the largest number that a tag may have, with ids of that many hidden bits.
 fn range(bits: Option<HideBits>) -> (i64, i64) {
     let last = bits.map_or(i64::MAX, |bits| bits.largest().cast_signed());
@@ -103,4 +114,44 @@ fn range(bits: Option<HideBits>) -> (i64, i64) {
 /// A step as the tables keep it.
 pub fn number(step: Step) -> i64 {
     step.get().cast_signed()
+}
+
+/// Which numbers are ids, out of the arguments of create_tag and alter_tag; `None` where neither is said.
+///
+/// # Errors
+/// Only one is said, there is no such class, or ids hide their volume.
+pub fn class(
+    increment: Option<i32>,
+    remainder: Option<i32>,
+    is_hidden: bool,
+) -> Result<Option<Residue>, Failure> {
+    let (increment, remainder) = match (increment, remainder) {
+        (None, None) => return Ok(None),
+        (Some(increment), Some(remainder)) => (increment, remainder),
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(
+                Failure::new(Cause::ArgumentNull, "increment and remainder go together")
+                    .hint(CLASS_HINT),
+            );
+        }
+    };
+    let class = Residue::new(increment.into(), remainder.into()).map_err(|error| {
+        Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(CLASS_HINT)
+    })?;
+    if is_hidden && class != Residue::ALL {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            "ids that hide their volume leave any remainder",
+        )
+        .hint("Leave increment and remainder out, or hide_bits."));
+    }
+    Ok(Some(class))
+}
+
+const CLASS_HINT: &str = "The first of three databases has increment => 3, remainder => 1, the second remainder => 2, the third remainder => 0.";
+
+/// A class as the tables keep it: increment and remainder.
+pub fn numbers(class: Residue) -> [i32; 2] {
+    // Both are below 65,536.
+    [class.modulus(), class.remainder()].map(|number| i32::try_from(number).unwrap_or(1))
 }

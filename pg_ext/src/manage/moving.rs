@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::key_space::key_space_mark;
+use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
 use keywright_core::writer::Note;
 use pgrx::iter::TableIterator;
@@ -44,7 +45,7 @@ use crate::identity::writer;
 use crate::manage::hand_over::hex;
 use crate::manage::lower_bound::restart;
 use crate::manage::tags::change_row;
-use crate::refill::{fed, segment};
+use crate::refill::{fed, segment, segment_plan};
 use crate::server::{changes, clock, cluster, log, process, sequence, transaction};
 use crate::shmem::area::Feeding;
 use crate::shmem::key::Source;
@@ -82,7 +83,7 @@ fn keywright_tag_move(tag: Option<&[u8]>) -> Standing {
             Source::Fed => sequence::last(row.note),
         };
         let feeding = Feeding::here().ok_or_else(guard::not_preloaded)?;
-        let above = segment::end_of(sequence::last(row.sequence)).max(row.start);
+        let above = segment_plan::end_of(sequence::last(row.sequence)).max(row.start);
         Ok::<_, Failure>(TableIterator::once((
             row.source.name().to_owned(),
             row.moves.number.cast_signed(),
@@ -220,7 +221,7 @@ fn move_to_fed(tag: &Tag, number: u32) -> Result<i64, Failure> {
     let bound = sequence::last(row.sequence);
     match row.source {
         Source::Fed if row.moves.number == number => {
-            return flush::last_of(segment::end_of(bound));
+            return flush::last_of(segment_plan::end_of(bound));
         }
         Source::Fed => return Err(out_of_turn(tag, &row, "it is fed already")),
         Source::Native => {}
@@ -240,10 +241,24 @@ fn move_to_fed(tag: &Tag, number: u32) -> Result<i64, Failure> {
         .hint("Feed a tag of another name."));
     }
     let note = sequence::last(row.note).and_then(Note::unpack);
-    let of_tag = (tag.as_str().to_owned(), row.step, known.hidden.is_some());
+    if known.class != Residue::ALL {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!(
+                "tag \"{tag}\" has increment {}, which a fed tag has not",
+                known.class.modulus()
+            ),
+        )
+        .hint(format!(
+            "Its ids need no increment any more where all databases are fed: SELECT keywright.alter_tag('{tag}', increment => 1, remainder => 0) \
+             first, and advance the store's tag above the ids of all databases."
+        )));
+    }
+    let step = row.step.get();
+    let of_tag = (tag.as_str().to_owned(), step, known.hidden.is_some());
     let gap = segment::gap_of(&of_tag, (bound, note), &writer::current())?;
     let issued = close(row.sequence)?;
-    let end = segment::end_of(bound).max(issued).max(row.start);
+    let end = segment_plan::end_of(bound).max(issued).max(row.start);
     let last = flush::last_of(end.saturating_add(gap))?;
     let [bound_name, note_name] = sequences::names_of_tag(known.id);
     restart(&bound_name, row.sequence, last)?;
@@ -292,8 +307,8 @@ fn move_to_native(
     {
         return Err(fed::another_key_space(tag.as_str()));
     }
-    let had = close(row.sequence)?.max(segment::end_of(sequence::last(row.sequence)));
-    let end = segment::end_of(Some(above));
+    let had = close(row.sequence)?.max(segment_plan::end_of(sequence::last(row.sequence)));
+    let end = segment_plan::end_of(Some(above));
     if end < had {
         return Err(Failure::new(
             Cause::BoundDamaged,

@@ -1,9 +1,8 @@
 //! The SQL functions that manage tags. They run as the owner of the extension (SECURITY DEFINER); who may call them is
 //! decided by GRANT EXECUTE.
 
-use std::time::{Duration, Instant};
-
 use keywright_core::cause::Cause;
+use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
 use keywright_core::writer::Note;
 use pgrx::datum::DatumWithOid;
@@ -14,17 +13,16 @@ use crate::catalog::extension::Extension;
 use crate::catalog::secrets::{self, Hidden};
 use crate::catalog::statements::run;
 use crate::catalog::tag_rows::{self, Known};
-use crate::catalog::{cached, damage, sequences, suggest};
-use crate::durable::locks::Wanted;
+use crate::catalog::{cached, damage, sequences};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
-use crate::manage::definition::{Definition, number};
+use crate::manage::definition::{self, Definition, number, numbers};
 use crate::manage::{hide, restored};
 use crate::refill::{fed, segment};
 use crate::server::{changes, clock, sequence};
 use crate::shmem::area;
 use crate::shmem::key::Source;
-use crate::{arguments, guard, settings};
+use crate::{arguments, guard};
 
 /// What kind of tag is made.
 #[derive(Clone, Copy)]
@@ -145,11 +143,13 @@ fn insert_row(
     }
     let id = restored::free_id(extension)?;
     let hidden = chosen.map(|chosen| Hidden::of(&chosen.hiding));
+    let class = definition.class.unwrap_or(Residue::ALL);
+    let [increment, remainder] = numbers(class);
     // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
     let inserted = run(
         "INSERT INTO keywright.tag \
-         (tag, generation, step, step_min, step_max, start, max, id, source, hide_bits, hide_fingerprint) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (tag) DO NOTHING",
+         (tag, generation, step, step_min, step_max, start, max, id, source, hide_bits, hide_fingerprint, increment, remainder) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (tag) DO NOTHING",
         &[
             tag.as_str().into(),
             generation.into(),
@@ -165,6 +165,8 @@ fn insert_row(
                 .map(|hidden| i32::from(hidden.bits.get()))
                 .into(),
             hidden.map(|hidden| hidden.fingerprint).into(),
+            increment.into(),
+            remainder.into(),
         ],
     )?;
     if inserted != 1 {
@@ -179,7 +181,7 @@ fn insert_row(
         secrets::keep(id, &chosen.key)?;
     }
     // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
-    let step = definition.step.get();
+    let step = class.width_of(definition.step.get());
     let note = Note::new(writer::current(), clock::wall_ms(), step, step);
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     Ok(())
@@ -218,53 +220,6 @@ pub(super) fn require_native(tag: &Tag, source: Source, hint: &str) -> Result<()
     }
 }
 
-/// Has an existing tag that has issued nothing yet begin at `start` or later. Nobody can begin to use it before the
-/// transaction ends, and then it begins there. Returns its first id.
-///
-/// # Errors
-/// It has issued ids, ends before `start`, or is held up by another transaction.
-pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
-    let extension = cached::extension()?;
-    let hint = format!(
-        "Run keywright advance {tag} --above {} where the store is, then ALTER the column's default.",
-        start.saturating_sub(1)
-    );
-    require_native(tag, known.source, &hint)?;
-    guard::may_be_native(tag, known.moves.number)?;
-    let sequence = sequences::of_tag(known.id)?;
-    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
-    let unused = || sequence::last(sequence).is_none();
-    if unused() {
-        Wanted::alone(&[sequence]).lock(deadline, &|| format!("tag \"{tag}\""))?;
-    }
-    if !unused() {
-        return Err(Failure::new(
-            Cause::TagExists,
-            format!("tag \"{tag}\" exists already and has issued ids"),
-        )
-        .hint("Choose another tag; or drop this one with keywright.drop_tag, if nothing uses it, to go on above its ids."));
-    }
-    let row = tag_rows::find(tag, &extension)?.ok_or_else(|| suggest::unknown_tag(tag))?;
-    let start = start.max(row.start.cast_signed());
-    if start >= row.end_max.cast_signed() {
-        return Err(Failure::new(
-            Cause::ArgumentOutOfRange,
-            format!("tag \"{tag}\" ends before {start}"),
-        )
-        .hint(format!(
-            "Raise its end first with SELECT keywright.alter_tag('{tag}', max => n)."
-        )));
-    }
-    change_row(
-        tag,
-        "UPDATE keywright.tag SET start = $2 WHERE id OPERATOR(pg_catalog.=) $1",
-        &[known.id.into(), start.into()],
-    )?;
-    changes::announce(extension.tag_table);
-    cache::forget();
-    Ok(start)
-}
-
 fn drop_sequences(id: i32) -> Result<(), Failure> {
     run(
         &format!("DROP SEQUENCE IF EXISTS keywright.tag_{id}, keywright.tag_{id}_note"),
@@ -295,10 +250,11 @@ fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure
         )
         .hint("Leave start out to go on above; or, if no such id is kept anywhere, say forget_issued => true."));
     }
+    let [increment, remainder] = numbers(definition.class.unwrap_or(old.class));
     change_row(
         tag,
         "UPDATE keywright.tag SET dropped_at = NULL, step = $2, step_min = $3, step_max = $4, start = $5, max = $6, \
-         refill_threshold_percent = NULL WHERE id OPERATOR(pg_catalog.=) $1",
+         refill_threshold_percent = NULL, increment = $7, remainder = $8 WHERE id OPERATOR(pg_catalog.=) $1",
         &[
             old.id.into(),
             number(definition.step).into(),
@@ -306,6 +262,8 @@ fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure
             number(definition.step_max).into(),
             definition.start.unwrap_or(1).into(),
             definition.max.into(),
+            increment.into(),
+            remainder.into(),
         ],
     )
 }
@@ -325,18 +283,22 @@ fn keywright_create_tag(
     forget_issued: Option<bool>,
     hide_bits: Option<i32>,
     hide_key: Option<&[u8]>,
+    increment: Option<i32>,
+    remainder: Option<i32>,
 ) {
     let make = || {
         guard::may_manage("create_tag")?;
         let tag = arguments::tag_of(tag)?;
         let request = hide::HideRequest::of(hide_bits, hide_key)?;
+        let class = definition::class(increment, remainder, request.is_some())?;
         let definition = Definition::new(
             start,
             arguments::required(step, "step")?,
             (step_min, step_max),
             max,
             request.as_ref().map(hide::HideRequest::bits),
-        )?;
+        )?
+        .of_class(class);
         let kind = Kind::Native(request);
         create(&tag, &definition, kind, forget_issued.unwrap_or(false))
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::clock::Readings;
-use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill, refill_at};
+use keywright_core::segment::{RefillPlan, refill_at};
 use keywright_core::step::{RateWindow, Step, StepPolicy};
 use keywright_core::tag::Tag;
 use keywright_core::unused::{Now, may_be_issued};
@@ -19,6 +19,7 @@ use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
 use crate::identity::{promotion, writer};
+use crate::refill::segment_plan::{self, end_of};
 use crate::refill::tag_siblings;
 use crate::server::role::AsOwner;
 use crate::server::{clock, log, sequence, wal};
@@ -30,7 +31,7 @@ pub fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failu
     let slot = entry.slot();
     let enough = || match urgency {
         Urgency::Early => slot.word.cursor() <= slot.refill_at.load(Ordering::Relaxed),
-        Urgency::Needed { .. } => slot.word.remaining() >= need,
+        Urgency::Needed { .. } => slot.word.remaining() >= entry.class.width_of(need),
     };
     let Some(held) = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), enough)? else {
         return Ok(());
@@ -109,7 +110,8 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let writer = writer::current();
         let gap = if first {
             tag_siblings::refuse_if_hidden_otherwise(entry.key)?;
-            let tag = (entry.key.tag(), entry.step, entry.hiding.is_some());
+            let step = entry.class.width_of(entry.step.get());
+            let tag = (entry.key.tag(), step, entry.hiding.is_some());
             let gap = gap_of(&tag, (bound, note), &writer)?;
             let is_own_bound = note.is_some_and(|note| note.is_of(&writer));
             if go_on_with_left(entry, (bound, is_own_bound), &readings, held) {
@@ -119,7 +121,8 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         } else {
             0
         };
-        let plan = plan(entry, bound, (need, want), gap)?;
+        let want = entry.class.width_of(want);
+        let plan = segment_plan::plan(entry, bound, (need, want), gap)?;
         promotion::count_left_out(gap)?;
         slot.attempted_start.store(plan.start, Ordering::Relaxed);
         slot.attempted_end.store(plan.end, Ordering::Relaxed);
@@ -127,9 +130,14 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         sequence::set(entry.sequence, flush::last_of(plan.end)?);
         sequence::set(
             entry.note,
-            Note::new(writer, readings.wall_ms, step.max(want), rate)
-                .at_peak_since(note.as_ref())
-                .pack(),
+            Note::new(
+                writer,
+                readings.wall_ms,
+                entry.class.width_of(step).max(want),
+                rate,
+            )
+            .at_peak_since(note.as_ref())
+            .pack(),
         );
         plan
     };
@@ -186,12 +194,6 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> 
     }))
 }
 
-/// The first id above a bound.
-pub fn end_of(bound: Option<i64>) -> u64 {
-    let last = bound.and_then(|last| u64::try_from(last).ok());
-    last.map_or(0, |last| last.saturating_add(1))
-}
-
 /// The step in force and what to reserve now: a tenth of the step first, because many tags are used little.
 fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
     let slot = entry.slot();
@@ -200,7 +202,8 @@ fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
     }
     let previous = Step::new(slot.step.load(Ordering::Relaxed).cast_signed()).unwrap_or(entry.step);
     // The first, short reservation says nothing about how long a full one lasts.
-    let lasted_ms = (slot.last_size.load(Ordering::Relaxed) >= previous.get())
+    let full = entry.class.width_of(previous.get());
+    let lasted_ms = (slot.last_size.load(Ordering::Relaxed) >= full)
         .then(|| boot_ms.saturating_sub(slot.last_refill_boot_ms.load(Ordering::Relaxed)));
     let step = entry.policy.next(previous, lasted_ms).get();
     (step, step)
@@ -212,14 +215,14 @@ fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
 /// # Errors
 /// Nothing says how far the tag was used.
 pub fn gap_of(
-    (tag, step, is_hidden): &(String, Step, bool),
+    (tag, step, is_hidden): &(String, u64, bool),
     (bound, note): (Option<i64>, Option<Note>),
     writer: &Writer,
 ) -> Result<u64, Failure> {
     let gap = match (bound, note) {
         (_, Some(note)) if note.is_of(writer) => return Ok(0),
         (_, Some(note)) => promotion::tag_gap(&note, writer)?,
-        (Some(_), None) => step.get(),
+        (Some(_), None) => *step,
         // The row came back from a dump without them: a tag that was made here has a note.
         (None, None) => {
             return Err(damage::bound_unknown(tag, *is_hidden));
@@ -229,78 +232,6 @@ pub fn gap_of(
         "tag \"{tag}\" was last reserved by another server or timeline; leaving out {gap} ids"
     ));
     Ok(gap)
-}
-
-/// A reservation whose outcome was unknown is ours still if nothing was written since: it is made again, not skipped.
-fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
-    let end = u64::try_from(bound?).ok()?.saturating_add(1);
-    let slot = entry.slot();
-    if end == slot.attempted_end.load(Ordering::Relaxed) {
-        Some(slot.attempted_start.load(Ordering::Relaxed))
-    } else {
-        Some(end)
-    }
-}
-
-fn plan(
-    entry: &TagEntry,
-    bound: Option<i64>,
-    (need, want): (u64, u64),
-    gap: u64,
-) -> Result<RefillPlan, Failure> {
-    let slot = entry.slot();
-    let request = RefillRequest {
-        bound_end: bound_end(entry, bound),
-        start: entry.start.max(if slot.taken_over.load(Ordering::Relaxed) {
-            0
-        } else {
-            tag_siblings::highest(entry.key)
-        }),
-        end_max: entry.end_max,
-        word_hi: slot.word.hi(),
-        remaining: slot.word.remaining(),
-        need,
-        want,
-        gap,
-    };
-    let written_end = end_of(bound);
-    plan_refill(&request)
-        .map(|plan| RefillPlan {
-            end: plan.end.max(written_end),
-            ..plan
-        })
-        .map_err(|_| {
-            if gap > 0 && plan_refill(&RefillRequest { gap: 0, ..request }).is_ok() {
-                return promotion::stranded(&entry.key.tag(), entry.end_max - 1, gap);
-            }
-            Failure::new(
-                Cause::TagExhausted,
-                format!(
-                    "tag \"{}\" is exhausted at {}",
-                    entry.key.tag(),
-                    entry.end_max - 1
-                ),
-            )
-            .detail(format!(
-                "{} ids are left and {need} were asked for.",
-                slot.word.remaining()
-            ))
-            .hint(if let Some(hiding) = entry.hiding
-                && entry.end_max > hiding.bits().largest()
-            {
-                format!(
-                    "Use another tag: this one ends where {} bits do.",
-                    hiding.bits().get()
-                )
-            } else if entry.end_max < i64::MAX.unsigned_abs() {
-                format!(
-                    "Raise its end with SELECT keywright.alter_tag('{}', max => n), or use another tag.",
-                    entry.key.tag()
-                )
-            } else {
-                "Use another tag: this one ends where bigint does.".to_owned()
-            })
-        })
 }
 
 /// Ids per second of late, rounded up; the last reservation counts as used.

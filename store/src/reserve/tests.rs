@@ -5,7 +5,7 @@ use super::{
     Ask, Ends, LastReservation, Returned, StepNumbers, StepTrack, TagRow, choose_returned,
     has_gone_back, plan_reservation,
 };
-use crate::residue::Residue;
+use keywright_core::residue::Residue;
 
 fn step(ids: i64) -> Step {
     Step::new(ids).unwrap()

@@ -12,7 +12,6 @@ use keywright_core::{Buffer, KeyBatch, Tag};
 use tracing::warn;
 
 use crate::failure::Failure;
-use crate::residue::Residue;
 use crate::seat::Seat;
 use crate::settings::Limits;
 use crate::sources::demand::Demand;
@@ -20,6 +19,7 @@ use crate::sources::ordered::OrderedSide;
 use crate::store::returned::Rest;
 use crate::store::tag_rows::ordered;
 use crate::tag_order::TagFacts;
+use keywright_core::residue::Residue;
 
 /// Why ranges are dropped that would have been given.
 const ANOTHER_TAG: &str = "the tag is another one in the store now";

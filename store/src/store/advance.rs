@@ -13,7 +13,7 @@ use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::reserve::gap_after_loss;
-use crate::residue::Residue;
+use keywright_core::residue::Residue;
 
 /// Above what all later ids are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

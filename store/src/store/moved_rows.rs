@@ -14,8 +14,8 @@ use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
 use crate::moving::{Comer, Heir, Leaver, Lineage, TagState, plan_close, plan_open};
 use crate::reserve::gap_after_loss;
-use crate::residue::Residue;
 use crate::tag_order::TagOrder;
+use keywright_core::residue::Residue;
 
 /// A tag that is open to a database, or closed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::tag_read::read_row;
 use super::{Link, Store, StoreError, Transaction, assigned_admin, values};
 use crate::dialect::Dialect;
 use crate::reserve::gap_after_loss;
-use crate::residue::Residue;
+use keywright_core::residue::Residue;
 
 /// A tag of a store that was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]

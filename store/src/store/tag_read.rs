@@ -11,8 +11,8 @@ use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::moving::Heir;
 use crate::reserve::{LastReservation, StepNumbers, TagRow};
-use crate::residue::{Residue, ResidueError};
 use crate::tag_order::TagOrder;
+use keywright_core::residue::{Residue, ResidueError};
 
 /// The row and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses.
 pub(super) fn read_row(

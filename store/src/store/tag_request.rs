@@ -8,8 +8,8 @@ use keywright_core::{Tag, TagExhausted};
 use super::Store;
 use crate::failure::Failure;
 use crate::reserve::{StepTrack, TagRow};
-use crate::residue::Residue;
 use crate::tag_order::TagOrder;
+use keywright_core::residue::Residue;
 
 /// A reservation to be made.
 #[derive(Debug, Clone)]

@@ -14,8 +14,8 @@ use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::moving::Refused;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
-use crate::residue::Residue;
 use crate::tag_order::TagOrder;
+use keywright_core::residue::Residue;
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an

@@ -1,9 +1,9 @@
 //! The store: what is committed, on which server.
 
+use keywright_core::residue::Residue;
 use keywright_core::{Preset, Step, StepPolicy};
 use keywright_store::lease::LeaseRow;
 use keywright_store::reserve::{Ends, LastReservation, Returned, TagRow};
-use keywright_store::residue::Residue;
 
 /// A lease row with the time at which it expires.
 #[derive(Debug, Clone)]

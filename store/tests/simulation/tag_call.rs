@@ -1,11 +1,11 @@
 //! Reservations, their answers, and rests that are handed back.
 
 use keywright_core::TagExhausted;
+use keywright_core::residue::Residue;
 use keywright_store::reserve::{
     Ask, LastReservation, Reservation, Returned, TagRow, choose_returned, has_gone_back,
     plan_reservation,
 };
-use keywright_store::residue::Residue;
 
 use crate::world::{Fate, Rules, World};
 

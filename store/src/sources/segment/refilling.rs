@@ -11,12 +11,12 @@ use super::{ANOTHER_TAG, Origin, SegmentSupply};
 use crate::backoff::Backoff;
 use crate::failure::Failure;
 use crate::reserve::StepTrack;
-use crate::residue::Residue;
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
 use crate::store::Store;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::tag_order::TagOrder;
+use keywright_core::residue::Residue;
 
 /// Why ranges are dropped that would have been given.
 const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";

@@ -118,6 +118,7 @@ impl Conductor {
         match event {
             Event::Program(which, end) => self.end_program(which, end),
             Event::PauseProgram(which) => self.pause_program(which),
+            Event::StepClock(which, offset_s) => self.fleet.step_clock(which, offset_s),
             Event::KillServer(which) => self.server_restarts(which, None),
             Event::RestartServer(which) => self.server_restarts(which, Some(Stop::Fast)),
             Event::KillBackend(which) => self.kill_backend(which),
@@ -159,8 +160,8 @@ impl Conductor {
     }
 
     fn end_program(&mut self, which: usize, end: ProgramEnd) -> Result<bool> {
-        let config = self.fleet.config();
         let at = which % self.fleet.programs.len();
+        let config = self.fleet.config_of(at)?;
         let away = Duration::from_millis(self.random.u64(0..3_000));
         let program = &mut self.fleet.programs[at];
         program.reconfigure(config);
@@ -341,8 +342,10 @@ impl Conductor {
         let ledger = &self.fleet.world.findings.ledger;
         let highest = ledger.highest("orders").unwrap_or(0).to_string();
         ProxyProcess::said(&config, &["advance", "orders", "--above", &highest])?;
-        for program in &mut self.fleet.programs {
-            program.reconfigure(config.clone());
+        for at in 0..self.fleet.programs.len() {
+            let config = self.fleet.config_of(at)?;
+            let program = &mut self.fleet.programs[at];
+            program.reconfigure(config);
             program.restart()?;
         }
         Ok(true)

@@ -9,6 +9,8 @@ pub(super) enum Event {
     Program(usize, ProgramEnd),
     /// A program stands still for longer than its lease.
     PauseProgram(usize),
+    /// The clock of a program or a server reads so many seconds more than it should, or less, until it is stepped again.
+    StepClock(usize, i64),
     /// A PostgreSQL server is killed, and started.
     KillServer(usize),
     /// It is stopped in order, and started.
@@ -55,12 +57,16 @@ pub(super) enum Original {
     GoesOn,
 }
 
+/// How far a clock may be off, seconds.
+const CLOCKS_S: [i64; 5] = [-20, -2, 0, 2, 20];
+
 impl Event {
     pub(super) fn draw(random: &mut fastrand::Rng) -> Event {
         let which = random.usize(..64);
         match random.u32(0..100) {
             0..=15 => Event::Program(which, ProgramEnd::draw(random)),
-            16..=22 => Event::PauseProgram(which),
+            16..=19 => Event::PauseProgram(which),
+            20..=22 => Event::StepClock(which, CLOCKS_S[random.usize(..CLOCKS_S.len())]),
             23..=32 => Event::KillServer(which),
             33..=37 => Event::RestartServer(which),
             38..=45 => Event::KillBackend(which),
@@ -85,6 +91,7 @@ impl Event {
             Event::Program(_, ProgramEnd::Stopped) => "programs stopped",
             Event::Program(_, ProgramEnd::TakenOver) => "programs taken over",
             Event::PauseProgram(_) => "programs paused",
+            Event::StepClock(..) => "clocks stepped",
             Event::KillServer(_) | Event::KillBackend(_) => "servers killed",
             Event::RestartServer(_) => "servers restarted",
             Event::PauseServer(_) => "servers paused",

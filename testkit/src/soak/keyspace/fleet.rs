@@ -1,13 +1,15 @@
 //! Servers, programs and the store, and what each issues.
 
+use std::fs;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use tempfile::TempDir;
 
 use super::drawer::World;
 use super::issuer::{Address, Issuer};
 use super::store::{Store, StoreKind};
-use crate::{Flavour, PgServer, ProxyConfig, ProxyProcess, Upstream, assert_has};
+use crate::{FakeClock, Flavour, PgServer, ProxyConfig, ProxyProcess, Upstream, assert_has};
 
 /// Databases of each server that issue; one more feeds.
 const DATABASES: [&str; 2] = ["shop_0", "shop_1"];
@@ -36,6 +38,9 @@ pub(super) struct Fleet {
     pub(super) servers: Vec<Served>,
     pub(super) shards: Vec<Upstream>,
     pub(super) programs: Vec<ProxyProcess>,
+    /// Those of programs.
+    clocks: Vec<FakeClock>,
+    _scratch: TempDir,
     pub(super) store: Store,
     made: u32,
 }
@@ -46,16 +51,26 @@ impl Fleet {
     /// # Errors
     /// Something does not start, or does not become ready.
     pub(super) fn start(kind: StoreKind) -> Result<Fleet> {
+        let scratch = TempDir::new().context("a directory for clocks")?;
+        let clocks = (0..PROGRAMS).map(|number| {
+            let dir = scratch.path().join(number.to_string());
+            fs::create_dir(&dir)?;
+            FakeClock::of_program(&dir)
+        });
+        let clocks = clocks.collect::<Result<_>>()?;
         let mut fleet = Fleet {
             world: Arc::default(),
             servers: Vec::new(),
             shards: Vec::new(),
             programs: Vec::new(),
+            clocks,
+            _scratch: scratch,
             store: Store::start(kind)?,
             made: 0,
         };
-        for _ in 0..SERVERS {
-            let server = new_server()?;
+        for number in 0..SERVERS {
+            // Asking such a clock is slow.
+            let server = new_server(number == 0)?;
             fleet.join(server);
         }
         for _ in 0..SHARDS {
@@ -66,7 +81,7 @@ impl Fleet {
         assert_has(&said, &["created tag \"orders\""]);
         assert_has(&ProxyProcess::said(&config, &["check"])?, &["ready to run"]);
         for number in 0..PROGRAMS {
-            let program = ProxyProcess::start(config.clone())?;
+            let program = ProxyProcess::start(fleet.config_of(number)?)?;
             for issuer in issuers_of(number, &program)? {
                 fleet.world.add(&Arc::new(issuer));
             }
@@ -75,7 +90,27 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// What a program is told now.
+    /// What the program of a number is told now.
+    pub(super) fn config_of(&self, number: usize) -> Result<ProxyConfig> {
+        let clock = self.clocks.get(number).context("a program's clock")?;
+        Ok(ProxyConfig {
+            environment: clock.environment()?,
+            ..self.config()
+        })
+    }
+
+    /// Whether there is such a clock; then it is that far from the right time now.
+    pub(super) fn step_clock(&self, which: usize, offset_s: i64) -> Result<bool> {
+        let of_servers = self.servers.iter().map(|served| served.server.clock().ok());
+        let mut all: Vec<&FakeClock> = of_servers.flatten().collect();
+        all.extend(&self.clocks);
+        match all.get(which % all.len().max(1)) {
+            Some(clock) => clock.step_to(offset_s).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// What all programs are told now.
     pub(super) fn config(&self) -> ProxyConfig {
         let (store_url, store) = self.store.section();
         let feeds = self.servers.iter().map(|served| {
@@ -149,8 +184,14 @@ fn database_of(server: &PgServer, database: &str) -> Address {
 }
 
 /// A server whose databases have a fed tag, and a role that feeds.
-fn new_server() -> Result<PgServer> {
-    let server = PgServer::builder()
+fn new_server(clock_is_fake: bool) -> Result<PgServer> {
+    let builder = PgServer::builder();
+    let builder = if clock_is_fake {
+        builder.fake_clock()
+    } else {
+        builder
+    };
+    let server = builder
         .setting("max_wal_senders", "4")
         .setting("log_min_messages", "log")
         .setting("autovacuum", "off")

@@ -82,6 +82,18 @@ impl Residue {
         id.saturating_sub(self.remainder).div_ceil(self.modulus)
     }
 
+    /// The first id of the class that is at least `id`; `None` beyond 64 bits.
+    #[inline]
+    pub fn first_from(&self, id: u64) -> Option<u64> {
+        let above = id % self.modulus;
+        let missing = if above <= self.remainder {
+            self.remainder - above
+        } else {
+            self.modulus - above + self.remainder
+        };
+        id.checked_add(missing)
+    }
+
     /// The id of an index that came from [`Residue::index_from`] of a 64-bit id, or lies before one that did.
     pub fn id_of(&self, index: u64) -> u64 {
         index
@@ -114,6 +126,7 @@ mod tests {
             let by_search: Vec<u64> = (start..start + len)
                 .filter(|id| id % class.modulus() == class.remainder())
                 .collect();
+            prop_assert_eq!(class.first_from(start).filter(|id| *id < start + len), by_search.first().copied());
             prop_assert_eq!(by_index, by_search);
         }
 
@@ -133,5 +146,6 @@ mod tests {
         assert!(Residue::new(3, 3).is_err());
         assert!(Residue::new(3, -1).is_err());
         assert_eq!(Residue::new(1, 0), Ok(Residue::ALL));
+        assert_eq!(Residue::new(7, 3).unwrap().first_from(u64::MAX), None);
     }
 }
