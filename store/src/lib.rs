@@ -36,6 +36,7 @@ mod engine;
 mod failure;
 mod feed;
 mod host;
+mod kept;
 mod keys;
 mod mover;
 mod seat;
