@@ -30,6 +30,7 @@ use keywright_store::{FeedSettings, HiddenTags, KeySpec, OrderSettings, RawFeed,
 use raw::Raw;
 use rule::configured;
 use schemars::Schema;
+use sha2::{Digest, Sha256};
 
 /// A validated configuration.
 #[derive(Debug, Clone)]
@@ -74,6 +75,8 @@ pub struct Config {
     pub metrics: Option<String>,
     /// Users who get an answer to `SHOW KEYWRIGHT …`.
     pub status_users: Vec<String>,
+    /// What tells it from configurations with another text.
+    pub digest: String,
 }
 
 /// All that is wrong with a configuration.
@@ -99,6 +102,11 @@ impl Config {
     /// How long a statement waits at most while tables are switched, milliseconds.
     pub fn held_ms_max(&self) -> u64 {
         self.switch_wait_ms_max.saturating_add(HELD_LONGER_MS)
+    }
+
+    /// How long a program holds a switch up of which the store hears nothing, milliseconds.
+    pub fn peer_wait_ms(&self) -> u64 {
+        self.switch_peer_wait_s.saturating_mul(1_000)
     }
 
     /// Whether nothing that is listened on differs, but in what may change while the program runs.
@@ -283,10 +291,17 @@ impl Config {
                 users_stale_s_max: raw.limits.users_stale_s_max,
                 status_users: raw.status.users,
                 metrics,
+                digest: digest(text),
             }),
             Some(_) | None => Err(Problems(problems).into()),
         }
     }
+}
+
+/// What tells a text from others.
+fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Who gives keys of ordered tags: one listener of a program, where tags are Keywright's own.

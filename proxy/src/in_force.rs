@@ -373,6 +373,10 @@ impl ClientConnections for Arc<InForce> {
     }
 
     fn hold(&self, standing: &Standing) -> bool {
+        // Before the others hear that this program holds: one that starts in its place does not know of the attempt.
+        if !self.keys.keep_standing(None) {
+            return false;
+        }
         // Another attempt may have ended while this program was silent.
         self.follow(standing)
     }
@@ -387,6 +391,9 @@ impl ClientConnections for Arc<InForce> {
             return false;
         }
         self.learn(standing);
+        // Tables that get no keys until the store was asked about them are not in what is kept.
+        let is_known = self.state().ahead.values().all(BTreeSet::is_empty);
+        self.keys.keep_standing(is_known.then_some(standing));
         true
     }
 }

@@ -73,6 +73,11 @@ impl Status {
         self.keys.store_is_up()
     }
 
+    /// Whether the program goes on with ranges that were kept.
+    pub(crate) fn is_on_kept_ranges(&self) -> Option<bool> {
+        self.keys.is_on_kept_ranges()
+    }
+
     /// What the program counts.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters

@@ -197,7 +197,7 @@ fn everything() -> Result<String> {
         confirm_us: 1,
         confirmed: 1,
     };
-    Ok(counters.render((&sources, &feeds), Some(order), Some(true))?)
+    Ok(counters.render((&sources, &feeds), Some(order), (Some(true), Some(false)))?)
 }
 
 fn families(text: &str) -> BTreeMap<String, Family> {

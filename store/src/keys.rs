@@ -2,6 +2,7 @@
 
 mod assignments;
 mod followed_users;
+mod kept;
 mod manage;
 mod moved;
 mod order;
@@ -21,6 +22,7 @@ use tracing::{info, warn};
 use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
 use crate::feed::{self, FeedStats, Feeder};
+use crate::kept::keeper::Keeper;
 use crate::lease::space::Space;
 use crate::seat::Seat;
 use crate::settings::{FeedSettings, StoreSettings};
@@ -71,6 +73,8 @@ struct Inner {
     uuids: Arc<UuidMaker>,
     /// Whether this program issues keys of ordered tags.
     seat: Arc<Seat>,
+    /// Keeps a part of what is reserved in a file.
+    keeper: Option<Arc<Keeper>>,
     sources: Mutex<Sources>,
     runtime: Handle,
     /// Dropped with the last clone: the store's thread ends.
@@ -131,6 +135,8 @@ impl Keys {
             store: Arc::new(Store::new(&settings)),
             uuids: Arc::new(UuidMaker::new(Arc::clone(&clock))),
             seat: Arc::new(Seat::new(Arc::clone(&clock))),
+            keeper: (settings.kept.clone())
+                .map(|kept| Arc::new(Keeper::new(kept, Arc::clone(&clock)))),
             clock,
             settings,
             sources: Mutex::new(Sources::default()),
@@ -180,7 +186,11 @@ impl Keys {
         let seat = Arc::clone(&self.0.seat);
         let supply = SegmentSupply::new(name, (tag.clone(), residue), &limits, seat);
         let hiding = self.0.settings.hidden.of(tag).cloned();
-        let supply = Arc::new(supply.hiding(hiding));
+        let supply = supply.hiding(hiding).keeping(self.0.keeper.clone());
+        if let Some(bound) = supply.kept_bound() {
+            self.0.store.note_seen(tag, bound);
+        }
+        let supply = Arc::new(supply);
         sources.segments.insert(key, Arc::clone(&supply));
         let task = refilling::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
         sources.tasks.push(self.spawn(task));
@@ -391,9 +401,10 @@ impl Keys {
         {
             warn!("a transaction in the store did not end; what it reserved is lost");
         }
+        let was_erased = self.stop_keeping();
         let rests: Vec<_> = segments
             .iter()
-            .flat_map(|supply| supply.take_rest())
+            .flat_map(|supply| supply.take_rest(was_erased))
             .collect();
         if rests.is_empty() {
             return;

@@ -35,6 +35,7 @@ mod engine;
 mod failure;
 mod feed;
 mod host;
+mod kept;
 mod keys;
 mod mover;
 mod seat;

@@ -4,6 +4,7 @@ mod etcd;
 mod feed;
 mod file;
 mod hidden;
+mod kept;
 mod mysql;
 mod password;
 mod postgres;
@@ -28,6 +29,7 @@ pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 use crate::dialect::{Dialect, TableName};
 use crate::engine::postgres::PostgresSettings;
 use crate::engine::{self, EngineSettings};
+use crate::kept::keeper::KeptSettings;
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
@@ -45,6 +47,8 @@ pub struct StoreSettings {
     pub(crate) tags: TagDefaults,
     pub(crate) snowflake: SnowflakeSettings,
     pub(crate) hidden: HiddenTags,
+    /// Where a part of what is reserved is kept.
+    pub(crate) kept: Option<KeptSettings>,
 }
 
 /// What is bounded, and by how much.
@@ -118,6 +122,7 @@ impl StoreSettings {
             );
         }
         check_limits(store, &mut problems);
+        let kept = kept::settings(store, dialect, &mut problems);
         let step = redis::step(store, &mut problems);
         if store.accept_loss_on_failover && !redis::is_one(&store.url) {
             problems.add("store.accept_loss_on_failover", "is for redis://");
@@ -142,6 +147,7 @@ impl StoreSettings {
                     },
                     snowflake,
                     hidden: HiddenTags::default(),
+                    kept,
                 })
             }
             (_, _, _) => Err(SettingsError {
@@ -261,6 +267,7 @@ impl fmt::Debug for StoreSettings {
             .field("tags", &self.tags)
             .field("snowflake", &self.snowflake)
             .field("hidden", &self.hidden)
+            .field("kept", &self.kept)
             .finish_non_exhaustive()
     }
 }

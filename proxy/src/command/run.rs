@@ -148,6 +148,7 @@ impl<'a> Running<'a> {
         keys: Keys,
         takes_over: bool,
     ) -> Result<Running<'a>> {
+        keys.keep_ranges(&config.digest, config.peer_wait_ms());
         let known = takes_over.then_some([].as_slice());
         are_there(&keys, &config.tags(), known).await?;
         are_not_ordered(&keys, &config).await?;
@@ -164,6 +165,15 @@ impl<'a> Running<'a> {
         if takes_over && config.follows_the_switch() && standing.is_none() {
             bail!("the store does not say where keys come from now");
         }
+        let kept = match standing.is_none() && config.follows_the_switch() {
+            true => keys.start_on_kept_ranges(),
+            false => {
+                keys.drop_kept_ranges();
+                None
+            }
+        };
+        let is_on_kept_ranges = kept.is_some();
+        let standing = standing.or(kept);
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let board = Switchboard::new(&keys);
@@ -196,6 +206,9 @@ impl<'a> Running<'a> {
         }
         running.begin_switching();
         if let Some(switching) = &mut running.switching {
+            if let Some(standing) = standing.filter(|_| is_on_kept_ranges) {
+                switching.look_without_store(&standing).await;
+            }
             if takes_over {
                 // The other program has another configuration perhaps, and would switch back.
                 switching.begin_nothing();
@@ -287,6 +300,8 @@ impl<'a> Running<'a> {
 
     /// The store is told that the program ends.
     pub(super) async fn leave(&mut self) {
+        // Others need not wait for whoever starts on it.
+        self.keys.stop_keeping();
         if let Some(switching) = &mut self.switching {
             switching.leave().await;
         }
@@ -370,6 +385,8 @@ impl<'a> Running<'a> {
             );
         }
         self.config = Arc::clone(&config);
+        self.keys
+            .keep_ranges_by(&config.digest, config.peer_wait_ms());
         if let Some(switching) = &mut self.switching {
             switching.configure(config);
         }

@@ -68,10 +68,6 @@ pub(super) struct Switching {
     is_idle: bool,
 }
 
-fn peer_wait_ms(config: &Config) -> u64 {
-    config.switch_peer_wait_s.saturating_mul(1_000)
-}
-
 fn failed(failure: Failure) -> anyhow::Error {
     anyhow::anyhow!("{failure}")
 }
@@ -87,7 +83,7 @@ impl Switching {
         let board = Switchboard::new(keys);
         let limits = Limits {
             wait_ms_max: config.switch_wait_ms_max,
-            peer_wait_ms: peer_wait_ms(&config),
+            peer_wait_ms: config.peer_wait_ms(),
         };
         let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let place = format!("{} {}", keywright_store::host(), file.display());
@@ -124,7 +120,7 @@ impl Switching {
         let limits = Limits {
             // Connections know it from the start.
             wait_ms_max: self.config.switch_wait_ms_max,
-            peer_wait_ms: peer_wait_ms(&config),
+            peer_wait_ms: config.peer_wait_ms(),
         };
         self.conductor.configure(Arc::clone(&config), limits);
         self.config = config;
@@ -134,6 +130,11 @@ impl Switching {
         self.next_fence = Instant::now();
         (self.next_try, self.retry_ms) = (Instant::now(), RETRY_MS);
         self.tries = 0;
+    }
+
+    /// The program starts on kept ranges: tables without their fence get no keys before the store was asked about them.
+    pub(super) async fn look_without_store(&mut self, standing: &Standing) {
+        self.conductor.look_without_store(standing).await;
     }
 
     /// From now on it goes along with others, and finishes what it has begun.
@@ -303,7 +304,7 @@ impl Switching {
                 "this proxy switches no tables, since a listener has no admin url: they stay as they are until another proxy does"
             );
         }
-        if let Some(Peer { holder, .. }) = missing(peer_wait_ms(&self.config), standing) {
+        if let Some(Peer { holder, .. }) = missing(self.config.peer_wait_ms(), standing) {
             let now = Instant::now();
             if self.conductor.has_ahead() && now >= self.no_fence_before {
                 self.no_fence_before = now + Duration::from_millis(RECHECK_MS_MIN);

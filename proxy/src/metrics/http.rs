@@ -116,9 +116,10 @@ impl HttpState {
             }
             "/metrics" => {
                 let sources = self.status.sources();
-                let (feeds, store_is_up) = (self.status.feeds(), self.status.store_is_up());
+                let feeds = self.status.feeds();
+                let of_store = (self.status.store_is_up(), self.status.is_on_kept_ranges());
                 let counters = self.status.counters();
-                match counters.render((&sources, &feeds), self.status.order(), store_is_up) {
+                match counters.render((&sources, &feeds), self.status.order(), of_store) {
                     Ok(figures) => (StatusCode::OK, TEXT, figures),
                     Err(error) => failed(&error),
                 }

@@ -18,7 +18,7 @@ const US_PER_S: f64 = 1e6;
 
 impl Counters {
     /// All of it, what the sources of keys and the servers that are fed count, how the program stands for the lease of ordered tags if it does,
-    /// and whether the store answers where that is known, as Prometheus reads it.
+    /// and whether the store answers, and whether the program goes on without it with what was kept, where that is known, as Prometheus reads it.
     ///
     /// # Errors
     /// The encoder refuses a family: a fault of this program.
@@ -26,7 +26,7 @@ impl Counters {
         &self,
         (sources, feeds): (&[SourceStats], &[FeedStats]),
         order: Option<OrderStats>,
-        store_is_up: Option<bool>,
+        (store_is_up, is_on_kept_ranges): (Option<bool>, Option<bool>),
     ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
         families.push(self.of_open());
@@ -36,6 +36,7 @@ impl Counters {
         families.extend(self.of_reload());
         families.extend(self.of_switch());
         families.push(of_store(store_is_up));
+        families.push(of_kept_ranges(is_on_kept_ranges));
         families.extend(of_keys(sources));
         families.extend(of_refills(sources));
         families.extend(of_feeds(feeds));
@@ -149,6 +150,14 @@ fn of_store(is_up: Option<bool>) -> MetricFamily {
         "store_up",
         "1 if the store let the program in and answered when it was last spoken to; else 0.",
         is_up.map(|is_up| (Vec::new(), f64::from(u8::from(is_up)))),
+    )
+}
+
+fn of_kept_ranges(is_on: Option<bool>) -> MetricFamily {
+    gauge(
+        "on_kept_ranges",
+        "1 while the program goes on with ranges that were kept, since the store has not answered since its start; else 0.",
+        is_on.map(|is_on| (Vec::new(), f64::from(u8::from(is_on)))),
     )
 }
 

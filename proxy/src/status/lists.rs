@@ -61,6 +61,9 @@ impl Status {
         if let Some(is_up) = self.store_is_up() {
             tell("store_up".to_owned(), u8::from(is_up).to_string());
         }
+        if let Some(is_on) = self.is_on_kept_ranges() {
+            tell("on_kept_ranges".to_owned(), u8::from(is_on).to_string());
+        }
         for rule in counters.rules() {
             for (figure, value) in [
                 ("rewritten", rule.rewritten),

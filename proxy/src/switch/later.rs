@@ -30,6 +30,16 @@ fn given(standing: &Standing) -> Given {
         .collect()
 }
 
+/// When tables without fence are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Right behind a switch, or before the first statement.
+    BehindSwitch,
+    Again,
+    /// The store cannot be asked what was reserved, so any ids may be above that.
+    WithoutStore,
+}
+
 impl<C: ClientConnections> Conductor<C> {
     /// The rules that give keys, and have a server on which these are not in force, or a table with ids and without fence.
     pub async fn on_unknown_servers(&self, standing: &Standing) -> BTreeSet<RuleName> {
@@ -122,7 +132,7 @@ impl<C: ClientConnections> Conductor<C> {
             let standing = self.standing().await?;
             self.connections().follow(&standing);
         }
-        let ahead = self.ahead(&mut servers, &given, false).await?;
+        let ahead = self.ahead(&mut servers, &given, Look::Again).await?;
         self.connections().note_ahead(ahead);
         Ok(())
     }
@@ -144,7 +154,7 @@ impl<C: ClientConnections> Conductor<C> {
         let given = given(standing);
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
-            match self.ahead(&mut servers, &given, true).await {
+            match self.ahead(&mut servers, &given, Look::BehindSwitch).await {
                 Ok(ahead) => self.connections().note_ahead(ahead),
                 Err(error) => {
                     tracing::warn!(
@@ -154,6 +164,22 @@ impl<C: ClientConnections> Conductor<C> {
             }
         }
         self.looked_at = Some(now);
+    }
+
+    /// Before statements go by what was in force when the program was there last, and the store cannot be asked: tables that have no fence
+    /// get no keys. When the store is back, the look before what it says comes to them again.
+    pub async fn look_without_store(&mut self, standing: &Standing) {
+        let given = given(standing);
+        if !self.can_lead() || given.is_empty() {
+            return;
+        }
+        let mut servers = self.some_servers().await;
+        match self.ahead(&mut servers, &given, Look::WithoutStore).await {
+            Ok(ahead) => self.connections().note_ahead(ahead),
+            Err(error) => {
+                tracing::warn!("whether tables in force have their fence is not known: {error:#}");
+            }
+        }
     }
 
     /// The tables that are to have a fence and have none.
@@ -175,12 +201,7 @@ impl<C: ClientConnections> Conductor<C> {
 
     /// Those of them whose next id is above all that was reserved of their keys, so that the server has made some; right behind a switch all
     /// that have ids which keys may have. They stay so until they have their fence. On a server on which the keys are not in force nobody gets any yet.
-    async fn ahead(
-        &mut self,
-        servers: &mut [Server],
-        given: &Given,
-        is_behind_switch: bool,
-    ) -> Result<Ahead> {
+    async fn ahead(&mut self, servers: &mut [Server], given: &Given, look: Look) -> Result<Ahead> {
         let mut found = Ahead::new();
         let mut held_back = BTreeSet::new();
         let mut all = BTreeSet::new();
@@ -191,8 +212,14 @@ impl<C: ClientConnections> Conductor<C> {
                     continue;
                 };
                 let next = column.counter.unwrap_or(0);
-                let span = self.board.span(keys).await.map_err(store_error)?;
+                let span = match look {
+                    Look::WithoutStore => None,
+                    Look::BehindSwitch | Look::Again => {
+                        self.board.span(keys).await.map_err(store_error)?
+                    }
+                };
                 let table = (server.identity.clone(), column.quoted_table());
+                let is_behind_switch = look == Look::BehindSwitch;
                 let is_above = span
                     .is_none_or(|span| next > span.bound || is_behind_switch && next > span.first)
                     || self.held_back.contains(&table);

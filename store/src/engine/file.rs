@@ -7,9 +7,9 @@
 
 mod create;
 mod error;
-mod file_system;
+pub(crate) mod file_system;
 mod open;
-mod place;
+pub(crate) mod place;
 mod shared;
 mod worker;
 

@@ -75,6 +75,9 @@ impl Keys {
             .map(finding(Severity::Error))
             .collect();
         findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
+        let keeper = self.0.keeper.as_ref();
+        let cannot_keep = keeper.and_then(|keeper| keeper.problem());
+        findings.extend(cannot_keep.map(finding(Severity::Warning)));
         if findings.iter().all(|its| its.severity == Severity::Warning) {
             let other = self.other_worker_ids().await.unwrap_or_else(Some);
             findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));

@@ -138,7 +138,7 @@ impl Url {
 }
 
 fn refuse_others(store: &RawStoreSettings, problems: &mut Problems) {
-    if store.any_file_system {
+    if store.any_file_system && store.kept_ranges_file.is_none() {
         problems.add("store.any_file_system", "is for a store in a file");
     }
     if store.segment_table.is_some() {

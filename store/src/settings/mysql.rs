@@ -32,7 +32,7 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
     if opts.user().is_none_or(str::is_empty) {
         problems.add("store.url", "names no user");
     }
-    if store.any_file_system {
+    if store.any_file_system && store.kept_ranges_file.is_none() {
         problems.add("store.any_file_system", "is for a store in a file");
     }
     let mut builder = OptsBuilder::from_opts(opts.clone())

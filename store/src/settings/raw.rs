@@ -12,8 +12,10 @@ use serde::Deserialize;
 pub struct RawStoreSettings {
     /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program.
     pub url: String,
-    /// Let the file be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
+    /// Let the store's file, and the file of kept ranges, be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
     pub any_file_system: bool,
+    /// A file of this machine in which a part of what is reserved is kept, so that the program can start while its store does not answer; without it it waits for the store.
+    pub kept_ranges_file: Option<PathBuf>,
     /// Let `redis://` be a Redis and no key port: its restarts and failovers suspend tags until `keywright advance`.
     pub accept_loss_on_failover: bool,
     /// A file whose first line is the password.
@@ -61,6 +63,7 @@ impl Default for RawStoreSettings {
         Self {
             url: String::new(),
             any_file_system: false,
+            kept_ranges_file: None,
             accept_loss_on_failover: false,
             password_file: None,
             password_env: None,

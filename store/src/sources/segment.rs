@@ -2,6 +2,7 @@
 
 mod give_ordered;
 mod hidden;
+mod keeping;
 pub(crate) mod refilling;
 
 use std::sync::atomic::Ordering;
@@ -12,6 +13,8 @@ use keywright_core::{Buffer, KeyBatch, Tag};
 use tracing::warn;
 
 use crate::failure::Failure;
+use crate::kept::keeper::Keeper;
+use crate::kept::tail::Tail;
 use crate::seat::Seat;
 use crate::settings::Limits;
 use crate::sources::demand::Demand;
@@ -37,6 +40,8 @@ pub(crate) struct SegmentSupply {
     /// What takes its place where the tag is ordered.
     pub(super) ordered: OrderedSide,
     pub(crate) demand: Demand,
+    /// Keeps a part of what is reserved in a file.
+    keeper: Option<Arc<Keeper>>,
     state: Mutex<Held>,
 }
 
@@ -48,6 +53,8 @@ struct Held {
     generation: Option<u64>,
     /// That of the first range, ever after.
     key_space: Option<Arc<str>>,
+    /// What is kept, and is not in the buffer.
+    tail: Option<Tail>,
 }
 
 /// Where the ranges in the buffer were reserved.
@@ -74,10 +81,12 @@ impl SegmentSupply {
             hiding: None,
             ordered: OrderedSide::new(seat),
             demand: Demand::new(name, limits.wait_ms_max, limits.waiters_max),
+            keeper: None,
             state: Mutex::new(Held {
                 origin: Origin::Nowhere,
                 generation: None,
                 key_space: None,
+                tail: None,
             }),
         }
     }
@@ -135,10 +144,12 @@ impl SegmentSupply {
         self.ordered.is_ordered().then(|| ordered(&self.tag))
     }
 
-    /// Keys left in memory.
+    /// Keys that are left, of those that were reserved.
     pub(crate) fn remaining(&self) -> u64 {
+        let kept = self.held().tail.as_ref().map_or(0, Tail::ids);
         self.buffer
             .remaining()
+            .saturating_add(kept)
             .saturating_add(self.ordered.remaining())
     }
 
@@ -164,8 +175,9 @@ impl SegmentSupply {
         }
     }
 
-    /// Everything that is left and may be handed back; it cannot be taken any more.
-    pub(crate) fn take_rest(&self) -> Vec<Rest> {
+    /// Everything that is left and may be handed back; it cannot be taken any more. What was kept is among it where the file was erased.
+    pub(crate) fn take_rest(&self, was_erased: bool) -> Vec<Rest> {
+        self.rejoin_tail(was_erased);
         let ranges = self.buffer.take_rest();
         let (origin, generation, key_space) = {
             let held = self.held();
@@ -197,6 +209,8 @@ impl SegmentSupply {
                 return;
             }
             held.generation = Some(generation);
+            self.forget();
+            held.tail = None;
             let _ = self.buffer.take_rest();
         }
         self.demand.begin_anew();
@@ -204,7 +218,7 @@ impl SegmentSupply {
 
     /// The store says which key space the tag is. What is left of another one is dropped: it may be given again.
     pub(crate) fn meet(&self, key_space: &str) {
-        let held = self.held();
+        let mut held = self.held();
         if held
             .key_space
             .as_deref()
@@ -212,12 +226,14 @@ impl SegmentSupply {
         {
             return;
         }
-        self.drop_rest(&held, ANOTHER_TAG);
+        self.drop_rest(&mut held, ANOTHER_TAG);
     }
 
     /// Nothing is published meanwhile.
-    fn drop_rest(&self, _: &Held, why: &str) {
-        if !self.buffer.take_rest().is_empty() {
+    fn drop_rest(&self, held: &mut Held, why: &str) {
+        self.forget();
+        let had_tail = held.tail.take().is_some();
+        if !self.buffer.take_rest().is_empty() || had_tail {
             warn!(tag = %self.tag, "dropped what was reserved: {why}");
         }
     }

@@ -59,7 +59,10 @@ impl Switchboard {
             holder: self.holder.clone(),
             held,
         };
-        self.keys.run(beat).await
+        let since_boot_ms = self.keys.boot_ms();
+        self.keys.run(beat).await?;
+        self.keys.heard(since_boot_ms);
+        Ok(())
     }
 
     /// The program stops: the others need not wait for it.

@@ -34,7 +34,7 @@ const OTHERS: [(i64, &str); 10] = [
 ];
 
 /// The name of a kind that is not known to be local; `None`: it is local.
-pub(super) fn doubtful(path: &Path) -> Result<Option<String>, FileError> {
+pub(crate) fn doubtful(path: &Path) -> Result<Option<String>, FileError> {
     let kind = statfs(path).map_err(|error| FileError::of_io(&error.into()))?;
     let kind = kind.filesystem_type().0 & 0xffff_ffff;
     let is = |(number, _): &&(i64, &str)| *number == kind;

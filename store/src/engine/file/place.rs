@@ -5,18 +5,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::FileError;
 
 /// One of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Inode {
-    pub(super) device: u64,
-    pub(super) number: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Inode {
+    pub(crate) device: u64,
+    pub(crate) number: u64,
 }
 
 impl Inode {
     /// Asks for it by name. The file is never opened for this: closing it again would give up SQLite's locks.
-    pub(super) fn at(path: &Path) -> Result<Self, FileError> {
+    pub(crate) fn at(path: &Path) -> Result<Self, FileError> {
         let its = fs::metadata(path).map_err(|error| FileError::of_io(&error))?;
         Ok(Self {
             device: its.dev(),
@@ -27,9 +29,9 @@ impl Inode {
 
 /// Those of an open file and of what lies beside it, and those of whatever these names lead to. Programs with other logs do not see what
 /// each other commits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Inodes {
-    pub(super) file: Inode,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Inodes {
+    pub(crate) file: Inode,
     /// Of the log of commits.
     log: Inode,
     /// Of where programs tell each other how far the log goes, and have its locks.
@@ -38,7 +40,7 @@ pub(super) struct Inodes {
 
 impl Inodes {
     /// Asks for them by name. What lies beside a file lies beside what a link leads to.
-    pub(super) fn at(path: &Path) -> Result<Self, FileError> {
+    pub(crate) fn at(path: &Path) -> Result<Self, FileError> {
         let path = fs::canonicalize(path).map_err(|error| FileError::of_io(&error))?;
         let beside = |ending: &str| {
             let mut name = path.as_os_str().to_owned();
@@ -54,20 +56,20 @@ impl Inodes {
 }
 
 /// What a copy does not have of its original.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) inode: Inode,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) inode: Inode,
     /// When the file was made, nanoseconds since 1970; 0 where the file system does not say.
-    pub(super) born_ns: i64,
+    pub(crate) born_ns: i64,
     /// `/etc/machine-id`; empty where there is none.
-    pub(super) machine: String,
+    pub(crate) machine: String,
     /// Changes whenever the machine starts. Disks may have other numbers then.
-    pub(super) boot: String,
+    pub(crate) boot: String,
 }
 
 impl Place {
     /// Where a file is now.
-    pub(super) fn of(path: &Path) -> Result<Self, FileError> {
+    pub(crate) fn of(path: &Path) -> Result<Self, FileError> {
         let its = fs::metadata(path).map_err(|error| FileError::of_io(&error))?;
         // By another name SQLite would look for another log of what was committed.
         if !its.is_file() || its.nlink() != 1 {
@@ -88,7 +90,7 @@ impl Place {
     }
 
     /// What is different here from where the file was noted to be; `None`: it is there.
-    pub(super) fn difference(&self, noted: &Self) -> Option<String> {
+    pub(crate) fn difference(&self, noted: &Self) -> Option<String> {
         let has_started = self.boot != noted.boot;
         if self.machine != noted.machine {
             return Some("it was made on another machine".to_owned());

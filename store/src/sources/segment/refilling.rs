@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use keywright_core::Cause;
 use tokio::time::Instant;
@@ -33,6 +34,8 @@ struct Refilling {
     end: Option<u64>,
     /// The epoch for which ids of an ordered tag were asked for last.
     epoch: Option<u64>,
+    /// The store did not answer the last time.
+    is_away: bool,
 }
 
 impl Refilling {
@@ -45,6 +48,7 @@ impl Refilling {
             last: None,
             end: None,
             epoch: None,
+            is_away: false,
         }
     }
 }
@@ -52,27 +56,56 @@ impl Refilling {
 /// Refills until the source is closed.
 pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: Limits) {
     let mut state = Refilling::new(&limits);
+    // Of a program that has started while the store is away: it may take long to say that it still is.
+    state.is_away = supply.publish_part(0);
     supply.demand.ask();
     while supply.demand.asked(None).await {
         let need = supply.demand.need();
-        if supply.is_full(need) {
+        if supply.is_full(need) && !state.is_away {
             supply.demand.succeeded();
             continue;
         }
         if !refill(&supply, &store, &mut state, need).await {
             supply.demand.ask();
-            supply.demand.pause(state.backoff.failed()).await;
+            pause(&supply, &mut state).await;
         }
     }
+}
+
+/// Waits before the next attempt. While the store is away what is kept is published, in parts, as it is asked for.
+async fn pause(supply: &SegmentSupply, state: &mut Refilling) {
+    let ms = state.backoff.failed();
+    if !state.is_away || !supply.has_tail() {
+        return supply.demand.pause(ms).await;
+    }
+    let end = Instant::now() + Duration::from_millis(ms);
+    loop {
+        let need = supply.demand.need();
+        if !supply.is_full(need) {
+            if !supply.publish_part(need) {
+                break;
+            }
+            supply.demand.succeeded();
+        }
+        if !supply.demand.asked(Some(end)).await {
+            break;
+        }
+    }
+    supply.demand.ask();
 }
 
 /// One refill; near the tag's end also the rest, when somebody waits for more than that. False: pause before the next.
 async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, need: u64) -> bool {
     for need in [need, 0] {
-        let exhausted = match reserve(supply, store, state, need).await {
-            Ok(Ok(granted)) => return accept(supply, state, &granted),
+        let answer = reserve(supply, store, state, need).await;
+        let was_away = std::mem::replace(&mut state.is_away, answer.is_err());
+        let exhausted = match answer {
+            Ok(Ok(granted)) => return accept(supply, state, &granted, need),
             Ok(Err(Denied::Ordered(order, failure))) => {
                 supply.ordered.learn(order);
+                // Who gives its ids is the store's to say.
+                supply.held().tail = None;
+                supply.forget();
                 match supply.ordered.stands() {
                     true => supply.demand.succeeded(),
                     false => supply.demand.failed(failure, 0, Outlook::Stays),
@@ -98,22 +131,32 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 continue;
             }
             Ok(Err(Denied::Suspended(failure))) => {
-                supply.drop_rest(&supply.held(), "the store may lack what was reserved last");
+                supply.drop_rest(
+                    &mut supply.held(),
+                    "the store may lack what was reserved last",
+                );
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
             }
             Ok(Err(Denied::HiddenOtherwise(failure))) => {
-                supply.drop_rest(&supply.held(), HIDDEN_OTHERWISE);
+                supply.drop_rest(&mut supply.held(), HIDDEN_OTHERWISE);
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
             }
             Ok(Err(Denied::AnotherKeySpace(failure))) => {
-                supply.drop_rest(&supply.held(), ANOTHER_TAG);
+                supply.drop_rest(&mut supply.held(), ANOTHER_TAG);
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
             }
             Ok(Err(Denied::Other(failure))) => {
+                supply.publish_tail();
                 supply.demand.failed(failure, 0, Outlook::Stays);
+                return false;
+            }
+            Err(failure) if supply.has_tail() => {
+                if !was_away {
+                    warn!(tag = %supply.tag, %failure, "no range can be reserved: going on with what is kept");
+                }
                 return false;
             }
             Err(failure) => {
@@ -122,6 +165,10 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 return false;
             }
         };
+        if supply.publish_tail() {
+            supply.demand.succeeded();
+            return true;
+        }
         let failure = Failure::new(
             Cause::TagExhausted,
             format!("tag \"{}\" is {exhausted}", supply.tag),
@@ -146,15 +193,15 @@ async fn reserve(
         owner,
         epoch: *epoch,
     });
+    let (generation, key_space, hi) = {
+        let held = supply.held();
+        (held.generation, held.key_space.clone(), supply.hi(&held))
+    };
     let floor = supply
         .residue
         .get()
-        .map_or(0, |residue| floor_of(*residue, supply.buffer.hi()));
+        .map_or(0, |residue| floor_of(*residue, hi));
     let floor = floor.max(supply.ordered.hi());
-    let (generation, key_space) = {
-        let held = supply.held();
-        (held.generation, held.key_space.clone())
-    };
     let request = ReservationRequest {
         store,
         tag: &supply.tag,
@@ -206,7 +253,7 @@ fn accept_ordered(
 }
 
 /// Publishes a range whose commit is known. False: it could not be used, and is lost.
-fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> bool {
+fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, need: u64) -> bool {
     if let Some(epoch) = state.epoch {
         return accept_ordered(supply, state, granted, epoch);
     }
@@ -246,11 +293,10 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> b
     // Between ids of ours a whole range of somebody else's may lie, of which the indices show nothing. One index left out keeps
     // the two ranges apart: together they would be handed back as one, with that other range in it.
     let continues = state.end == Some(granted.start);
-    if !continues && start > 0 && start == supply.buffer.hi() {
+    if !continues && start > 0 && start == supply.hi(&held) {
         start = start.saturating_add(1);
     }
-    let percent = granted.row.refill_percent;
-    let is_published = supply.buffer.publish(start, end, percent);
+    let is_published = supply.publish_granted(&mut held, (start, end), need, granted);
     drop(held);
     // A range without an id of ours bridges nothing: what lies before it may still be somebody else's.
     state.end = (is_published || continues).then_some(granted.end);

@@ -55,12 +55,17 @@ fn handed_back(residue: Residue, ranges: &[(u64, u64)], taken: u64) -> Vec<(u64,
     let supply = SegmentSupply::new("segment:orders".to_owned(), (tag, residue), &limits, seat());
     let mut state = Refilling::new(&limits);
     for (start, end) in ranges {
-        assert!(accept(&supply, &mut state, &granted(residue, *start, *end)));
+        assert!(accept(
+            &supply,
+            &mut state,
+            &granted(residue, *start, *end),
+            0
+        ));
     }
     for _ in 0..taken {
         assert!(supply.try_take(1, true).is_some());
     }
-    let rests = supply.take_rest();
+    let rests = supply.take_rest(true);
     rests.iter().map(|rest| (rest.start, rest.end)).collect()
 }
 
@@ -127,15 +132,15 @@ fn ranges_of_an_older_generation_are_dropped_also_when_they_come_late() {
         generation,
         ..granted(Residue::ALL, start, end)
     };
-    assert!(accept(&supply, &mut state, &granted(1, 11, 0)));
+    assert!(accept(&supply, &mut state, &granted(1, 11, 0), 0));
     assert!(supply.try_take(1, true).is_some());
     supply.follow(1);
     assert_eq!(supply.remaining(), 0);
-    assert!(accept(&supply, &mut state, &granted(11, 21, 0)));
+    assert!(accept(&supply, &mut state, &granted(11, 21, 0), 0));
     assert_eq!(supply.remaining(), 0, "a late answer was believed");
-    assert!(accept(&supply, &mut state, &granted(31, 41, 1)));
+    assert!(accept(&supply, &mut state, &granted(31, 41, 1), 0));
     assert_eq!(supply.remaining(), 10);
-    let rests = supply.take_rest();
+    let rests = supply.take_rest(true);
     assert_eq!(
         rests.iter().map(|rest| rest.generation).collect::<Vec<_>>(),
         [1]

@@ -1,0 +1,360 @@
+//! Who writes the file, and what it says now.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use keywright_core::Tag;
+use keywright_core::hiding::Hiding;
+use tracing::{error, info, warn};
+
+use super::content::{Content, KeptRange, KeptStanding};
+use super::disk::{Found, KeptFile, look};
+use super::judge::{Here, Unusable, judge};
+use crate::clock::Clock;
+use crate::switch::state::Standing;
+use keywright_core::residue::Residue;
+
+/// Where ranges are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptSettings {
+    /// Absolute.
+    pub(crate) path: PathBuf,
+    pub(crate) any_file_system: bool,
+}
+
+/// Keeps a part of what is reserved in a file.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    settings: KeptSettings,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+/// How much earlier than others go on nothing is given any more, milliseconds: what is published then is taken back within half of it.
+const EARLIER_MS: u64 = 1_000;
+
+type Key = (Tag, u64, u64);
+
+#[derive(Debug, Default)]
+struct State {
+    configuration: String,
+    /// How long others wait for this program, milliseconds.
+    peer_wait_ms: u64,
+    /// Nothing: it is not this program's, or not any more.
+    file: Option<KeptFile>,
+    /// It was given up, after a failure, or at the end.
+    is_over: bool,
+    /// What was found in it, until it is known whether that is used.
+    found: Option<Result<Content, Unusable>>,
+    /// The store was not heard of since the program has started on what was found.
+    is_in_use: bool,
+    /// What was last said of why nothing is kept.
+    told: Option<Unusable>,
+    until_boot_ms: u64,
+    /// As the file says it.
+    written_until_boot_ms: u64,
+    standing: Option<KeptStanding>,
+    /// What the file may say.
+    ranges: BTreeMap<Key, KeptRange>,
+}
+
+fn key(tag: &Tag, residue: Residue) -> Key {
+    (tag.clone(), residue.modulus(), residue.remainder())
+}
+
+impl Keeper {
+    pub(crate) fn new(settings: KeptSettings, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            settings,
+            clock,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nothing could be kept, as far as that is seen without having the file.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let KeptSettings {
+            path,
+            any_file_system,
+        } = &self.settings;
+        let why = look(path, *any_file_system).err()?;
+        Some(format!(
+            "no ranges can be kept in {}: {why}",
+            path.display()
+        ))
+    }
+
+    /// Takes the file, and looks what is in it. A program that only looks at a store never does.
+    pub(crate) fn begin(&self, configuration: &str, peer_wait_ms: u64) {
+        let mut state = self.state();
+        state.configuration = configuration.to_owned();
+        state.peer_wait_ms = peer_wait_ms;
+        state.found = Some(
+            match KeptFile::open(&self.settings.path, self.settings.any_file_system) {
+                Ok(file) => {
+                    let found = file.read();
+                    state.file = Some(file);
+                    found.and_then(|found| self.judged(&state, found.ok_or(Unusable::Nothing)?))
+                }
+                Err(why) => Err(why),
+            },
+        );
+    }
+
+    fn judged(&self, state: &State, found: Found) -> Result<Content, Unusable> {
+        let here = Here {
+            place: found.place,
+            configuration: &state.configuration,
+            changed_ms: found.changed_ms,
+            boot_ms: self.clock.boot_ms(),
+        };
+        judge(&found.content, &here).map(|()| found.content)
+    }
+
+    /// The store does not answer: goes on with what was found. What was in force then.
+    ///
+    /// # Errors
+    /// Why not; nothing of it is used then.
+    pub(crate) fn start(&self) -> Result<Standing, Unusable> {
+        let mut state = self.state();
+        let found = state.found.take().unwrap_or(Err(Unusable::Superseded));
+        let found = found.and_then(|content| match content.standing.clone() {
+            Some(standing) => Ok((content, standing)),
+            None => Err(Unusable::Switching),
+        });
+        let (content, standing) = match found {
+            Ok(found) => found,
+            Err(why) => {
+                self.clear(&mut state);
+                return Err(why);
+            }
+        };
+        let in_force = standing.standing().clone();
+        let ranges = content.ranges.into_iter();
+        state.ranges = ranges
+            .filter(|range| standing.has(range))
+            .map(|range| (key(&range.tag, range.residue), range))
+            .collect();
+        state.standing = Some(standing);
+        state.until_boot_ms = content.until_boot_ms;
+        state.written_until_boot_ms = content.until_boot_ms;
+        state.is_in_use = true;
+        let left_s = content
+            .until_boot_ms
+            .saturating_sub(self.clock.boot_ms().unwrap_or(0))
+            / 1_000;
+        let tags: Vec<&str> = state
+            .ranges
+            .keys()
+            .map(|(tag, _, _)| tag.as_str())
+            .collect();
+        warn!(
+            file = %self.settings.path.display(), ?tags, left_s,
+            "the store does not answer: going on with ranges that were kept, until it answers, or others need not wait for this program any more"
+        );
+        Ok(in_force)
+    }
+
+    /// The store has answered: what was found is worthless.
+    pub(crate) fn anew(&self) {
+        let mut state = self.state();
+        state.found = None;
+        self.clear(&mut state);
+    }
+
+    fn clear(&self, state: &mut State) {
+        state.ranges.clear();
+        state.standing = None;
+        if state.file.is_some() {
+            self.write(state);
+        }
+    }
+
+    /// A range that was found, if ids are sent through the same permutation as then.
+    pub(crate) fn range(
+        &self,
+        tag: &Tag,
+        residue: Residue,
+        hiding: Option<&Hiding>,
+    ) -> Option<KeptRange> {
+        let state = self.state();
+        let range = state.ranges.get(&key(tag, residue)).cloned();
+        let range = range.filter(|_| state.is_in_use)?;
+        (range.hidden == fingerprint(hiding)).then_some(range)
+    }
+
+    /// Whether a part of what is reserved is kept.
+    pub(crate) fn is_keeping(&self) -> bool {
+        let state = self.state();
+        state.file.is_some() && !state.is_over
+    }
+
+    /// Whether the program has started on what was kept, and the store was not heard of since.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.state().is_in_use
+    }
+
+    /// Whether it is too late for what was kept: others need not wait for this program any more.
+    pub(crate) fn is_late(&self) -> bool {
+        let state = self.state();
+        let now = self.clock.boot_ms();
+        state.is_in_use && now.is_none_or(|now| now >= state.until_boot_ms)
+    }
+
+    /// From now on the file says this of the range's tag, and nothing else of it. False: it may say this, or what it said before, and what
+    /// either says is given to nobody.
+    pub(crate) fn keep(&self, range: &KeptRange) -> bool {
+        let mut state = self.state();
+        if state.file.is_none() || state.is_over {
+            return false;
+        }
+        let key = key(&range.tag, range.residue);
+        state.ranges.insert(key, range.clone());
+        self.write(&mut state)
+    }
+
+    /// From now on it says nothing of this tag. False: it may.
+    pub(crate) fn forget(&self, tag: &Tag, residue: Residue) -> bool {
+        let mut state = self.state();
+        let key = key(tag, residue);
+        if !state.ranges.contains_key(&key) {
+            return true;
+        }
+        if state.file.is_none() {
+            return false;
+        }
+        state.ranges.remove(&key);
+        self.write(&mut state)
+    }
+
+    /// From now on it says that this is in force; nothing: so that it is not used. False: it may say what it said before.
+    pub(crate) fn stand(&self, standing: Option<&Standing>) -> bool {
+        let standing = standing.and_then(KeptStanding::of);
+        let mut state = self.state();
+        if state.standing == standing {
+            return true;
+        }
+        if state.file.is_none() || state.is_over {
+            // What was found and not used is not this program's either.
+            return state.ranges.is_empty();
+        }
+        state.standing = standing;
+        self.write(&mut state)
+    }
+
+    /// Another configuration is in force from now on.
+    pub(crate) fn configure(&self, configuration: &str, peer_wait_ms: u64) {
+        let mut state = self.state();
+        state.peer_wait_ms = peer_wait_ms;
+        if state.configuration != configuration {
+            state.configuration = configuration.to_owned();
+            if state.file.is_some() && !state.is_over {
+                self.write(&mut state);
+            }
+        }
+    }
+
+    /// The store has heard of this program at that moment of `CLOCK_BOOTTIME` or later: for so long nobody goes on without it.
+    pub(crate) fn heard(&self, boot_ms: u64) {
+        let mut state = self.state();
+        if std::mem::take(&mut state.is_in_use) {
+            info!("the store answers again: ranges that were kept are not all there is any more");
+        }
+        let wait_ms = state.peer_wait_ms.saturating_sub(EARLIER_MS);
+        state.until_boot_ms = boot_ms.saturating_add(wait_ms);
+        // Not at each beat: a file that says a little less is used a little shorter.
+        let gained = state.until_boot_ms.abs_diff(state.written_until_boot_ms);
+        if gained >= state.peer_wait_ms / 8
+            && state.file.is_some()
+            && !state.is_over
+            && !state.ranges.is_empty()
+        {
+            self.write(&mut state);
+        }
+    }
+
+    /// Takes the file, where another program had it. What that one has kept it will not need any more.
+    pub(crate) fn look_again(&self) {
+        let mut state = self.state();
+        if state.file.is_some() || state.is_over || state.found.is_some() {
+            return;
+        }
+        match KeptFile::open(&self.settings.path, self.settings.any_file_system) {
+            Ok(file) => {
+                state.file = Some(file);
+                state.told = None;
+                info!(file = %self.settings.path.display(), "ranges are kept");
+                self.write(&mut state);
+            }
+            Err(why) if state.told.as_ref() != Some(&why) => {
+                warn!(file = %self.settings.path.display(), "no ranges are kept: {why}");
+                state.told = Some(why);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The program ends: erases what the file says. False: it may be there.
+    pub(crate) fn end(&self) -> bool {
+        let mut state = self.state();
+        state.is_over = true;
+        state.found = None;
+        if state.file.is_some() {
+            self.clear(&mut state);
+            // Whoever starts next may have it.
+            state.file = None;
+        }
+        state.ranges.is_empty()
+    }
+
+    /// Writes all of it. After a failure it is erased, and nothing is kept any more.
+    fn write(&self, state: &mut State) -> bool {
+        let Some(mut file) = state.file.take() else {
+            return false;
+        };
+        let written = file.write(
+            || self.clock.wall_ms(),
+            |place, written_ms| Content {
+                place,
+                configuration: state.configuration.clone(),
+                written_ms,
+                until_boot_ms: state.until_boot_ms,
+                standing: state.standing.clone(),
+                ranges: state.ranges.values().cloned().collect(),
+            },
+        );
+        match written {
+            Ok(()) => {
+                state.written_until_boot_ms = state.until_boot_ms;
+                state.file = Some(file);
+                true
+            }
+            Err(why) => {
+                let path = self.settings.path.display();
+                state.is_over = true;
+                match file.erase() {
+                    Ok(()) => {
+                        error!(file = %path, "no ranges are kept any more, until the next start: {why}");
+                        state.ranges.clear();
+                        state.standing = None;
+                    }
+                    Err(error) => error!(
+                        file = %path,
+                        "no ranges are kept any more, until the next start: {why}; and it cannot be erased, so what it says is lost: {error}"
+                    ),
+                }
+                false
+            }
+        }
+    }
+}
+
+/// What tells apart what ids are sent through.
+pub(crate) fn fingerprint(hiding: Option<&Hiding>) -> Option<String> {
+    hiding.map(|hiding| format!("{} {}", hiding.bits().get(), hiding.fingerprint()))
+}
