@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::{Counters, Metric};
 use keywright_session::{Event, StatementOutcome};
-use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, WAIT_BOUNDS_US};
+use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US};
 use keywright_testkit::docs::{generated_part, table};
 use serde_json::{Map, Value};
 
@@ -167,6 +167,7 @@ fn everything() -> Result<String> {
     let source = |remaining| SourceStats {
         name: format!("{remaining:?}"),
         issued: 1,
+        store: "main".to_owned(),
         is_standby: false,
         remaining,
         step: 1,
@@ -190,6 +191,11 @@ fn everything() -> Result<String> {
         lost: 1,
         trouble: None,
     }];
+    let stores = [StoreUp {
+        name: "main".to_owned(),
+        address: String::new(),
+        is_up: Some(true),
+    }];
     let order = OrderStats {
         is_active: true,
         epoch: 1,
@@ -197,7 +203,7 @@ fn everything() -> Result<String> {
         confirm_us: 1,
         confirmed: 1,
     };
-    Ok(counters.render((&sources, &feeds), Some(order), Some(true))?)
+    Ok(counters.render((&sources, &feeds), Some(order), &stores)?)
 }
 
 fn families(text: &str) -> BTreeMap<String, Family> {

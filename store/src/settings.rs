@@ -10,6 +10,7 @@ mod postgres;
 mod problems;
 mod raw;
 mod redis;
+mod several;
 mod tls;
 mod url;
 mod worker;
@@ -23,11 +24,13 @@ pub use feed::{FeedSettings, RawFeed};
 pub use hidden::{HiddenTags, RawHiddenTag};
 pub use password::PasswordFrom;
 pub use problems::{SettingsError, SettingsProblem};
-pub use raw::{RawSnowflakeSettings, RawStoreSettings};
+pub use raw::{RawSnowflakeSettings, RawStoreSettings, RawStores};
+pub use several::FurtherStore;
 
 use crate::dialect::{Dialect, TableName};
 use crate::engine::postgres::PostgresSettings;
 use crate::engine::{self, EngineSettings};
+use crate::home::OtherStore;
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
@@ -45,6 +48,12 @@ pub struct StoreSettings {
     pub(crate) tags: TagDefaults,
     pub(crate) snowflake: SnowflakeSettings,
     pub(crate) hidden: HiddenTags,
+    /// What it is called where there are several.
+    pub(crate) name: String,
+    /// The stores of some tags, the first that has a pattern for a tag being its.
+    pub(crate) further: Vec<FurtherStore>,
+    /// Of one of several: the others.
+    pub(crate) others: Vec<OtherStore>,
 }
 
 /// What is bounded, and by how much.
@@ -142,6 +151,9 @@ impl StoreSettings {
                     },
                     snowflake,
                     hidden: HiddenTags::default(),
+                    name: store.name.clone(),
+                    further: Vec::new(),
+                    others: Vec::new(),
                 })
             }
             (_, _, _) => Err(SettingsError {
@@ -190,6 +202,8 @@ impl StoreSettings {
     pub fn followed(&self, spec: &KeySpec) -> Option<KeySpace> {
         let space = KeySpace::of(spec)?;
         match space {
+            // The switch is one transaction with the tag's bound.
+            KeySpace::Tag(ref tag) if self.store_of(tag).is_some() => None,
             KeySpace::Tag(_) => self.has_own_tags().then_some(space),
             KeySpace::Snowflake => (!self.gives_ranges_only()).then_some(space),
         }
@@ -222,7 +236,10 @@ impl StoreSettings {
 
     /// Keys at equal distances that one statement may have.
     pub fn keys_max(&self, spec: &KeySpec) -> u64 {
-        let most = self.limits.range_ids_max;
+        let most = match spec.tag().and_then(|tag| self.store_of(tag)) {
+            Some(store) => store.settings().limits.range_ids_max,
+            None => self.limits.range_ids_max,
+        };
         match spec {
             KeySpec::Snowflake => most.min(1 << self.snowflake.layout.sequence_bits()),
             KeySpec::Segment(tag) if self.hidden.of(tag).is_some() => 1,
@@ -261,6 +278,8 @@ impl fmt::Debug for StoreSettings {
             .field("tags", &self.tags)
             .field("snowflake", &self.snowflake)
             .field("hidden", &self.hidden)
+            .field("name", &self.name)
+            .field("further", &self.further)
             .finish_non_exhaustive()
     }
 }

@@ -116,9 +116,9 @@ impl HttpState {
             }
             "/metrics" => {
                 let sources = self.status.sources();
-                let (feeds, store_is_up) = (self.status.feeds(), self.status.store_is_up());
+                let (feeds, stores) = (self.status.feeds(), self.status.stores());
                 let counters = self.status.counters();
-                match counters.render((&sources, &feeds), self.status.order(), store_is_up) {
+                match counters.render((&sources, &feeds), self.status.order(), &stores) {
                     Ok(figures) => (StatusCode::OK, TEXT, figures),
                     Err(error) => failed(&error),
                 }
@@ -157,7 +157,10 @@ fn readiness(sources: &[SourceStats]) -> (StatusCode, String) {
         .filter(|source| source.remaining.is_none() && !source.is_standby)
     {
         if let Some(trouble) = &source.trouble {
-            let _ = writeln!(body, "{}: {trouble}", source.name);
+            let _ = match source.store.as_str() {
+                "" => writeln!(body, "{}: {trouble}", source.name),
+                store => writeln!(body, "{} in store {store}: {trouble}", source.name),
+            };
         }
     }
     if body.is_empty() {
