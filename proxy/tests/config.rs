@@ -474,7 +474,7 @@ fn stores_that_cannot_be_are_told_at_once() {
             "store \"far\": wait_ms_max",
         ),
         (
-            "name = \"far\"\ntags = [\"x\"]\nwait_ms = 5\n",
+            "name = \"far\"\ntags = [\"x\"]\nwait_ms_mx = 5\n",
             "Did you mean \"wait_ms_max\"?",
         ),
         (

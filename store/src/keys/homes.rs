@@ -319,7 +319,7 @@ impl Keys {
                     target,
                     above,
                 };
-                Ok(MoveLook::From(ends, found))
+                Ok(MoveLook::From(ends, Box::new(found)))
             }
             // It may be open there, or know of more that was given.
             (None, None, _, Some(failure)) => Err(failure),
@@ -355,7 +355,7 @@ pub(crate) enum MoveLook {
     /// It is there already, with this first id that nobody was given.
     AtHome(u64),
     /// It is elsewhere, or was until it was closed in favour of the target.
-    From(MoveEnds, FoundHome),
+    From(MoveEnds, Box<FoundHome>),
 }
 
 /// The two stores of a move.

@@ -55,7 +55,7 @@ impl Relocating {
                 MoveLook::From(ends, found) => {
                     let from = ends.from.store_name();
                     let said = format!("tag \"{tag}\" is to go from store \"{from}\" to \"{to}\"");
-                    (said, Step::Prepare(ends, Box::new(found)))
+                    (said, Step::Prepare(ends, found))
                 }
             },
             Step::Prepare(ends, found) => {

@@ -109,7 +109,7 @@ fn ids_that_nothing_went_by_for_are_told() {
     for next in [50, 50] {
         assert_eq!(program.report(next), "");
     }
-    let figures = program.counters.render((&[], &[]), None, None).unwrap();
+    let figures = program.counters.render((&[], &[]), None, &[]).unwrap();
     assert!(figures.contains("keywright_ids_unseen_total{rule=\"d.t.id\"} 4\n"));
     // Tables that were switched meanwhile begin anew.
     program.unseen_ids.forget();
