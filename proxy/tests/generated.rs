@@ -73,7 +73,8 @@ fn resolved<'a>(schema: &'a Value, of: &'a Value) -> Result<&'a Value> {
         let pointer = reference
             .strip_prefix('#')
             .context("a reference elsewhere")?;
-        return schema.pointer(pointer).context("a reference to nothing");
+        let there = schema.pointer(pointer).context("a reference to nothing")?;
+        return resolved(schema, there);
     }
     if let Some(items) = of.get("items").filter(|items| items.get("$ref").is_some()) {
         return resolved(schema, items);

@@ -8,8 +8,8 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Where bounds are kept; any number of programs share it. SIGHUP takes `url` and `password_file` where they lead to the same
-/// store.
+/// Where bounds are kept; any number of programs share it. Several are written as `[[store]]`, each with a `name`. SIGHUP takes `url` and
+/// `password_file` where they lead to the same store.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
