@@ -287,3 +287,58 @@ fn what_cannot_be_is_told_at_once() -> Result<()> {
     assert_has(&said, &["goes on at"]);
     Ok(())
 }
+
+/// One whose tables went over to it by the switch, and one that is in the second store from the start.
+#[test]
+fn tables_get_keys_of_tags_in_either_store() -> Result<()> {
+    let files = Files::new()?;
+    let server = Upstream::start(Flavour::MariaDb)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE shop;
+         CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE shop.bills (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         INSERT INTO shop.orders (a) VALUES (1), (2), (3);
+         INSERT INTO shop.bills VALUES (500, 1)",
+    )?;
+    let config = |pattern: &str| {
+        ProxyConfig {
+            upstream_ports: vec![server.port()],
+            key_ports: Vec::new(),
+            ..files.config(pattern)
+        }
+        .rule("shop.orders", "segment:orders")
+        .rule("shop.bills", "segment:bills")
+    };
+    let (old, new) = (config("bill?"), config("*s"));
+    let made = ProxyProcess::said(&old, &["init"])?;
+    assert_has(&made, &["created tag \"bills\", above 500"]);
+    let insert = |proxy: &ProxyProcess, table: &str| -> Result<u64> {
+        let mut wire = proxy.wire("shop")?;
+        let sql = format!("INSERT INTO {table} (a) VALUES (1), (2), (3)");
+        Ok(wire.run(&sql)?.last_insert_id)
+    };
+    let stays = ProxyProcess::start(old.clone())?;
+    assert!(insert(&stays, "orders")? > 3);
+    assert!(insert(&stays, "bills")? > 500);
+    ProxyProcess::said(&new, &["tag", "move", "orders", "--to-store", "far"])?;
+    let comes = ProxyProcess::start(new)?;
+    let first = insert(&comes, "orders")?;
+    // The old one uses up what it holds, which lies below.
+    let mut refusal = None;
+    wait_until("the end of what the old one holds", WAIT_MAX, || {
+        match insert(&stays, "orders") {
+            Ok(id) => assert!(id < first, "{id} after {first}"),
+            Err(error) => refusal = Some(format!("{error:#}")),
+        }
+        insert(&comes, "orders")?;
+        Ok(refusal.is_some())
+    })?;
+    assert_has(&refusal.unwrap_or_default(), &["1467", "closed here"]);
+    insert(&stays, "bills")?;
+    for table in ["orders", "bills"] {
+        let native = server.run("shop", &format!("INSERT INTO {table} (a) VALUES (9)"));
+        assert!(native.is_err(), "{table} has no fence");
+    }
+    Ok(())
+}
