@@ -82,7 +82,7 @@ pub enum Cause {
     /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
     HandOverRefused,
     /// The ids of the tag come from elsewhere: `keywright.source` says that it was moved to a store, and its row is of before; or the store has closed it,
-    /// because a database issues them. Or a step of `keywright tag move` came out of turn; the message says which is next.
+    /// because a database issues them, or another store gives them. Or a step of `keywright tag move` came out of turn; the message says which is next.
     TagMoved,
     /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
     /// `keywright.set_hide_key` brings back a key that a dump left out; in the program a `[[hidden_tag]]` section names it.
@@ -94,6 +94,9 @@ pub enum Cause {
     /// No reserved key is left and the store gives none: it is away, does not answer, was rewound, or the source is suspended.
     /// The message says which.
     StoreUnavailable,
+    /// Several stores are configured, and the tag is not known to be closed in one of them: open in two it would give ids twice.
+    /// `keywright init` closes it there. Of tags in tables of other systems, in key ports and in Redis: the other stores have not answered yet.
+    TagHomeUnknown,
     /// The table has no fence and ids of its own that may still be to be given, and the switch could not be repeated within
     /// `switch_wait_ms_max`; the log names what is in the way.
     TableAhead,
@@ -254,7 +257,7 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 16] = [
+    pub const OF_PROXY: [Self; 17] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
@@ -270,6 +273,7 @@ impl Cause {
         Self::SocketAccount,
         Self::LoginTimeout,
         Self::TagOrdered,
+        Self::TagHomeUnknown,
         Self::Draining,
     ];
 
@@ -336,6 +340,7 @@ impl Cause {
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),
+            Self::TagHomeUnknown       => Row::of("tag_home_unknown", "55000", NO_KEY, false, "setup"),
             Self::TableAhead           => Row::of("table_ahead", "HY000", NO_KEY, false, "state"),
             Self::UpstreamUnreachable  => Row::of("upstream_unreachable", "08S01", 1158, true, "upstream"),
             Self::ConnectionsFull      => Row::of("connections_full", "08004", 1040, true, "capacity"),

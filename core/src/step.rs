@@ -21,6 +21,9 @@ impl Step {
     /// Largest step: a hundred crashes a day still leave a tag millions of years.
     pub const MAX: i64 = 1_000_000_000;
 
+    /// The smallest step.
+    pub const LEAST: Self = Self(1);
+
     /// A step out of what a caller wrote.
     ///
     /// # Errors

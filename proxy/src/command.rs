@@ -73,6 +73,13 @@ fn with_store<T>(file: &File, run: impl AsyncFnOnce(Keys) -> Result<T>) -> Resul
     })
 }
 
+/// The store of that name; without a name the one that has no tags.
+fn of_store<'a>(keys: &'a Keys, name: Option<&str>) -> Result<&'a Keys> {
+    let Some(name) = name else { return Ok(keys) };
+    let found = keys.store_named(name);
+    found.map_err(|failure| anyhow::anyhow!("{failure}"))
+}
+
 pub(crate) fn runtime() -> Result<Runtime> {
     Builder::new_current_thread()
         .enable_all()

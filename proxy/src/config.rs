@@ -3,6 +3,7 @@
 mod address;
 mod bounds;
 mod configured;
+mod further_stores;
 mod hidden;
 mod limits;
 pub mod listener;
@@ -218,7 +219,7 @@ impl Config {
     pub fn parse(text: &str) -> Result<Config> {
         let raw: Raw = toml::from_str(text).map_err(|error| no_toml::error(text, &error))?;
         let mut problems = Vec::new();
-        let store = StoreSettings::new(&raw.store, &raw.snowflake)
+        let store = StoreSettings::of_all(&raw.store, &raw.snowflake)
             .map_err(|error| {
                 problems.extend(error.problems.iter().map(ToString::to_string));
             })
@@ -260,6 +261,9 @@ impl Config {
             problems.extend(too_many_bits(&rules, &store.layout()));
             settle(&mut rules, &fences, store, &mut problems);
             problems.extend(hidden::settle(&mut rules, &fences, &feeds, store));
+        }
+        if let Some(store) = &store {
+            problems.extend(further_stores::problems(store, &feeds));
         }
         problems.extend(unlike_rules(&rules));
         if store.as_ref().is_some_and(StoreSettings::gives_ranges_only) {

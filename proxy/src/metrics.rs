@@ -342,7 +342,7 @@ mod tests {
             assert!(events.is_empty());
         }
         counters.set(Metric::FenceMissing, ["127.0.0.1:6033"], 3);
-        let text = counters.render((&[], &[]), None, (None, None)).unwrap();
+        let text = counters.render((&[], &[]), None, (&[], None)).unwrap();
         for expected in [
             "# HELP keywright_connections Clients that are connected.\n\
              # TYPE keywright_connections gauge\n\

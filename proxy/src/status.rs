@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use keywright_session::{List, Listing};
-use keywright_store::{FeedStats, Keys, OrderStats, SourceStats};
+use keywright_store::{FeedStats, Keys, OrderStats, SourceStats, StoreUp};
 use tokio::sync::watch;
 
 use crate::in_force::snapshot::ConfigSnapshot;
@@ -63,14 +63,9 @@ impl Status {
         self.keys.order_stats()
     }
 
-    /// Where the store is.
-    pub(crate) fn store_address(&self) -> &str {
-        self.keys.store_address()
-    }
-
-    /// Whether it answered when it was last spoken to.
-    pub(crate) fn store_is_up(&self) -> Option<bool> {
-        self.keys.store_is_up()
+    /// Where each store is, and whether it answered when it was last spoken to.
+    pub(crate) fn stores(&self) -> Vec<StoreUp> {
+        self.keys.stores_up()
     }
 
     /// Whether the program goes on with ranges that were kept.

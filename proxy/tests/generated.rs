@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::{Counters, Metric};
 use keywright_session::{Event, StatementOutcome};
-use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, WAIT_BOUNDS_US};
+use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US};
 use keywright_testkit::docs::{generated_part, table};
 use serde_json::{Map, Value};
 
@@ -73,7 +73,8 @@ fn resolved<'a>(schema: &'a Value, of: &'a Value) -> Result<&'a Value> {
         let pointer = reference
             .strip_prefix('#')
             .context("a reference elsewhere")?;
-        return schema.pointer(pointer).context("a reference to nothing");
+        let there = schema.pointer(pointer).context("a reference to nothing")?;
+        return resolved(schema, there);
     }
     if let Some(items) = of.get("items").filter(|items| items.get("$ref").is_some()) {
         return resolved(schema, items);
@@ -167,6 +168,7 @@ fn everything() -> Result<String> {
     let source = |remaining| SourceStats {
         name: format!("{remaining:?}"),
         issued: 1,
+        store: "main".to_owned(),
         is_standby: false,
         remaining,
         step: 1,
@@ -190,6 +192,11 @@ fn everything() -> Result<String> {
         lost: 1,
         trouble: None,
     }];
+    let stores = [StoreUp {
+        name: "main".to_owned(),
+        address: String::new(),
+        is_up: Some(true),
+    }];
     let order = OrderStats {
         is_active: true,
         epoch: 1,
@@ -197,7 +204,7 @@ fn everything() -> Result<String> {
         confirm_us: 1,
         confirmed: 1,
     };
-    Ok(counters.render((&sources, &feeds), Some(order), (Some(true), Some(false)))?)
+    Ok(counters.render((&sources, &feeds), Some(order), (&stores, Some(false)))?)
 }
 
 fn families(text: &str) -> BTreeMap<String, Family> {

@@ -6,7 +6,7 @@
 -- promoted, sync_binlog = 1 and (semi-)synchronous replication.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id or heir. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id, heir or closed_in. Everything else may be changed while proxies run; they read it with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'name of the key space',
     hi             BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'first id that is not reserved',
@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     dropped_ms     BIGINT NULL COMMENT 'when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not',
     issue_order    VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'distinct' COMMENT 'distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed',
     start_id       BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'the first id that was ever given, or will be',
-    heir           VARCHAR(96) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the tag is closed: this database issues its ids natively, by system identifier, object id and life of its memory; NULL: it is open',
+    heir           VARCHAR(96) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the tag is closed: its ids come from another store (store, and the key space of its row there), or will come from here (opening), or a PostgreSQL database issues them natively (by system identifier, object id and life of its memory); NULL: it is open',
+    closed_in      VARCHAR(600) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the other stores in which the tag is closed, by marks of their addresses: who is configured with one more is given nothing',
     hide_bits      BIGINT NULL COMMENT 'keys are these numbers sent through a secret permutation of so many bits; NULL: they are the numbers; chosen when the tag is made, never changed',
     hide_fingerprint VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'of the permutation: who has another key is given nothing',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,

@@ -83,7 +83,7 @@ impl Dialect {
             Self::Keywright => {
                 "hi AS number, id_max, step, step_min, step_max, cover_s, refill_percent, \
                  server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id, dropped_ms, issue_order, \
-                 start_id, heir, hide_bits, hide_fingerprint"
+                 start_id, heir, closed_in, hide_bits, hide_fingerprint"
             }
             Self::Leaf | Self::IdGenerator => {
                 "max_id AS number, step, 0 AS generation, '' AS key_space_id"

@@ -1,15 +1,18 @@
 //! All sources of one store, and the thread that talks to it.
 
 mod assignments;
+mod elsewhere;
 mod followed_users;
+pub(crate) mod homes;
 mod kept;
 mod manage;
 mod moved;
 mod order;
+mod several;
 mod users;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -40,10 +43,13 @@ use crate::switch::space::KeySpace;
 use keywright_core::residue::Residue;
 
 pub(crate) use assignments::not_assigned;
+pub(crate) use elsewhere::Elsewhere;
 pub use followed_users::FollowedUsers;
 use followed_users::Following;
 pub use manage::{Finding, Severity};
 pub use order::{OrderNode, OrderStats};
+use several::Further;
+pub use several::StoreUp;
 
 /// What becomes of a transaction whose thread has ended.
 fn broken_off<T>(error: JoinError) -> Result<T, Failure> {
@@ -77,8 +83,12 @@ struct Inner {
     keeper: Option<Arc<Keeper>>,
     sources: Mutex<Sources>,
     runtime: Handle,
+    /// The stores that hold some tags.
+    further: Vec<Further>,
+    /// How the other stores are asked, where there are several.
+    elsewhere: OnceLock<Arc<Elsewhere>>,
     /// Dropped with the last clone: the store's thread ends.
-    _end: oneshot::Sender<()>,
+    end: Arc<oneshot::Sender<()>>,
 }
 
 /// Sources by what was asked for, and what they draw from: all sources of one tag draw from one supply.
@@ -112,6 +122,21 @@ impl Keys {
         settings: StoreSettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Failure> {
+        let further = settings.further().iter().map(|store| {
+            let keys = Self::open_one(store.settings().clone(), Arc::clone(&clock), Vec::new())?;
+            Ok(Further::new(store, keys))
+        });
+        let further: Vec<Further> = further.collect::<Result<_, Failure>>()?;
+        let keys = Self::open_one(settings, clock, further)?;
+        keys.meet_each_other();
+        Ok(keys)
+    }
+
+    fn open_one(
+        settings: StoreSettings,
+        clock: Arc<dyn Clock>,
+        further: Vec<Further>,
+    ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(
                 Cause::StoreUnavailable,
@@ -141,7 +166,9 @@ impl Keys {
             settings,
             sources: Mutex::new(Sources::default()),
             runtime: handle,
-            _end: end,
+            further,
+            elsewhere: OnceLock::new(),
+            end: Arc::new(end),
         })))
     }
 
@@ -150,6 +177,9 @@ impl Keys {
     /// # Errors
     /// [`Cause::Draining`] after [`Keys::hand_back`].
     pub fn source(&self, spec: &KeySpec) -> Result<Source, Failure> {
+        if let Some(of_tag) = spec.tag().and_then(|tag| self.further_of(tag)) {
+            return of_tag.source(spec);
+        }
         let mut sources = self.sources();
         if sources.closed {
             return Err(draining());
@@ -192,7 +222,9 @@ impl Keys {
         }
         let supply = Arc::new(supply);
         sources.segments.insert(key, Arc::clone(&supply));
-        let task = refilling::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
+        let elsewhere = self.elsewhere_to_ask();
+        let store = Arc::clone(&self.0.store);
+        let task = refilling::run(Arc::clone(&supply), store, elsewhere, limits);
         sources.tasks.push(self.spawn(task));
         supply
     }
@@ -315,11 +347,6 @@ impl Keys {
         Arc::clone(&self.0.store)
     }
 
-    /// Whether the store let the program in and answered when it was last spoken to; `None` before.
-    pub fn store_is_up(&self) -> Option<bool> {
-        self.0.store.is_up()
-    }
-
     /// Where the store is, without user and password.
     pub fn store_address(&self) -> &str {
         self.0.settings.address()
@@ -364,8 +391,20 @@ impl Keys {
     /// first by whoever starts next. Takes no longer than four transactions in the store may.
     pub async fn hand_back(&self) {
         self.leave_order().await;
+        let further = self.0.further.iter().map(|store| {
+            let keys = store.keys.clone();
+            self.0.runtime.spawn(async move {
+                keys.hand_back_rests().await;
+                keys.0.store.close().await;
+            })
+        });
+        let further: Vec<_> = further.collect();
         self.hand_back_rests().await;
         self.0.store.close().await;
+        for store in further {
+            // One that broke off has lost rests, and nothing else.
+            drop(store.await);
+        }
     }
 
     async fn hand_back_rests(&self) {
@@ -433,12 +472,20 @@ impl Keys {
 
     /// Figures of everything that sources draw from.
     pub fn stats(&self) -> Vec<SourceStats> {
-        let sources = self.sources();
-        let mut stats: Vec<SourceStats> =
-            sources.by_spec.values().filter_map(Source::stats).collect();
+        let mut stats: Vec<SourceStats> = self.all().flat_map(Self::stats_here).collect();
         stats.sort_by(|one, other| one.name.cmp(&other.name));
         stats.dedup_by(|one, other| one.name == other.name);
         stats
+    }
+
+    fn stats_here(&self) -> Vec<SourceStats> {
+        let sources = self.sources();
+        let stats = sources.by_spec.values().filter_map(Source::stats);
+        let of_store = |stats| SourceStats {
+            store: self.store_name().to_owned(),
+            ..stats
+        };
+        stats.map(of_store).collect()
     }
 
     /// The worker id that snowflake keys carry now.

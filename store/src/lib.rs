@@ -22,6 +22,7 @@
 
 pub mod assignment;
 pub mod backoff;
+pub mod home;
 pub mod lease;
 pub mod moving;
 pub mod order;
@@ -56,13 +57,14 @@ pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
-pub use keys::{Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity};
-pub use mover::{MoveError, MoveProgress, MovedTo, Moving};
+pub use keys::{Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity, StoreUp};
+pub use mover::{MoveError, MoveProgress, MovedTo, Moving, Relocating};
 pub use seat::OrderSettings;
 pub use seat::confirming::Confirmation;
 pub use settings::{
-    FeedSettings, HiddenTags, PasswordFrom, RawFeed, RawHiddenTag, RawSnowflakeSettings,
-    RawStoreSettings, SettingsError, SettingsProblem, StoreSettings,
+    FeedSettings, FurtherStore, HiddenTags, PasswordFrom, RawFeed, RawHiddenTag,
+    RawSnowflakeSettings, RawStoreSettings, RawStores, SettingsError, SettingsProblem,
+    StoreSettings,
 };
 pub use sources::demand::WAIT_BOUNDS_US;
 pub use sources::ordered::{Ordered, Unconfirmed};

@@ -2,6 +2,8 @@
 //! anywhere goes on when it is begun again. Why they come in this order stands in `pg_ext/src/manage/moving.rs`, what the store decides in
 //! [`crate::moving`].
 
+mod between_stores;
+
 use keywright_core::Tag;
 use thiserror::Error;
 
@@ -10,6 +12,8 @@ use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::moving::{Comer, Heir, Leaver, Lineage};
 use crate::store::moved_rows::MovedTag;
+
+pub use between_stores::Relocating;
 
 /// Where a tag's ids are to come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod postgres;
 mod problems;
 mod raw;
 mod redis;
+mod several;
 mod tls;
 mod url;
 mod worker;
@@ -24,11 +25,13 @@ pub use feed::{FeedSettings, RawFeed};
 pub use hidden::{HiddenTags, RawHiddenTag};
 pub use password::PasswordFrom;
 pub use problems::{SettingsError, SettingsProblem};
-pub use raw::{RawSnowflakeSettings, RawStoreSettings};
+pub use raw::{RawSnowflakeSettings, RawStoreSettings, RawStores};
+pub use several::FurtherStore;
 
 use crate::dialect::{Dialect, TableName};
 use crate::engine::postgres::PostgresSettings;
 use crate::engine::{self, EngineSettings};
+use crate::home::OtherStore;
 use crate::kept::keeper::KeptSettings;
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
@@ -49,6 +52,12 @@ pub struct StoreSettings {
     pub(crate) hidden: HiddenTags,
     /// Where a part of what is reserved is kept.
     pub(crate) kept: Option<KeptSettings>,
+    /// What it is called where there are several.
+    pub(crate) name: String,
+    /// The stores of some tags, the first that has a pattern for a tag being its.
+    pub(crate) further: Vec<FurtherStore>,
+    /// Of one of several: the others.
+    pub(crate) others: Vec<OtherStore>,
 }
 
 /// What is bounded, and by how much.
@@ -148,6 +157,9 @@ impl StoreSettings {
                     snowflake,
                     hidden: HiddenTags::default(),
                     kept,
+                    name: store.name.clone(),
+                    further: Vec::new(),
+                    others: Vec::new(),
                 })
             }
             (_, _, _) => Err(SettingsError {
@@ -196,6 +208,8 @@ impl StoreSettings {
     pub fn followed(&self, spec: &KeySpec) -> Option<KeySpace> {
         let space = KeySpace::of(spec)?;
         match space {
+            // The switch is one transaction with the tag's bound.
+            KeySpace::Tag(ref tag) if self.store_of(tag).is_some() => None,
             KeySpace::Tag(_) => self.has_own_tags().then_some(space),
             KeySpace::Snowflake => (!self.gives_ranges_only()).then_some(space),
         }
@@ -228,7 +242,10 @@ impl StoreSettings {
 
     /// Keys at equal distances that one statement may have.
     pub fn keys_max(&self, spec: &KeySpec) -> u64 {
-        let most = self.limits.range_ids_max;
+        let most = match spec.tag().and_then(|tag| self.store_of(tag)) {
+            Some(store) => store.settings().limits.range_ids_max,
+            None => self.limits.range_ids_max,
+        };
         match spec {
             KeySpec::Snowflake => most.min(1 << self.snowflake.layout.sequence_bits()),
             KeySpec::Segment(tag) if self.hidden.of(tag).is_some() => 1,
@@ -268,6 +285,8 @@ impl fmt::Debug for StoreSettings {
             .field("snowflake", &self.snowflake)
             .field("hidden", &self.hidden)
             .field("kept", &self.kept)
+            .field("name", &self.name)
+            .field("further", &self.further)
             .finish_non_exhaustive()
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod advance;
 pub(crate) mod assigned_admin;
 pub(crate) mod assigned_rows;
 pub(crate) mod fed_rows;
+pub(crate) mod home_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod moved_rows;
@@ -19,7 +20,7 @@ pub(crate) mod switch_rows;
 pub(crate) mod tag_admin;
 pub(crate) mod tag_change;
 pub(crate) mod tag_hiding;
-mod tag_read;
+pub(crate) mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
 pub(crate) mod user_admin;
@@ -47,6 +48,7 @@ use crate::engine::file::Made;
 use crate::engine::words::Words;
 use crate::engine::{Engine, EngineSettings};
 use crate::failure::Failure;
+use crate::home::OtherStore;
 use crate::lease::fed::Handed;
 use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
 
@@ -63,6 +65,8 @@ pub(crate) struct Store {
     pub(crate) tags: TagDefaults,
     /// The tags whose numbers are sent through a permutation.
     pub(crate) hidden: HiddenTags,
+    /// The other stores of the configuration.
+    pub(crate) others: Vec<OtherStore>,
     limits: Limits,
     idle: Mutex<Vec<Link>>,
     free: Semaphore,
@@ -87,6 +91,7 @@ impl Store {
             segment_table: settings.segment_table.clone(),
             tags: settings.tags,
             hidden: settings.hidden.clone(),
+            others: settings.others.clone(),
             limits: settings.limits,
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),

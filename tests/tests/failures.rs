@@ -251,6 +251,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::PasswordWrong
         | Cause::KeysLeft
         | Cause::TagOrdered
+        | Cause::TagHomeUnknown
         | Cause::NobodyActive
         | Cause::SlotsCross
         | Cause::StoreMayLose

@@ -7,7 +7,7 @@ use clap::Args;
 use keywright_core::{Layout, Tag};
 use keywright_store::Above;
 
-use super::{File, runtime};
+use super::{File, of_store, runtime};
 
 /// A moment further ahead of the clock is taken for a mistake, milliseconds: until it has come there would be no keys.
 const AHEAD_MS_MAX: i64 = 86_400_000;
@@ -18,6 +18,9 @@ pub(crate) struct Advance {
     file: File,
     /// A tag, or "snowflake", or "readable".
     of: String,
+    /// Of several stores, the one in which the tag is raised; default: the one where it is by the configuration.
+    #[arg(long, value_name = "NAME")]
+    store: Option<String>,
     /// Every later id of the tag, or snowflake id, is greater than this one.
     #[arg(
         long,
@@ -35,6 +38,16 @@ impl Advance {
     pub(crate) fn run(&self) -> Result<()> {
         let (config, keys) = self.file.open()?;
         let above = self.above(&config.store.layout(), now_ms())?;
+        let keys = match (&above, self.store.as_deref()) {
+            (_, None) => keys,
+            (Above::Tag { .. }, Some(_)) => of_store(&keys, self.store.as_deref())?.by_itself(),
+            (
+                Above::Snowflake { .. }
+                | Above::SnowflakeMoment { .. }
+                | Above::ReadableMoment { .. },
+                Some(_),
+            ) => bail!("--store is for a tag: all else is in the store that has no tags"),
+        };
         let next = runtime()?.block_on(keys.advance(&above));
         let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
         match above {
@@ -116,6 +129,7 @@ mod tests {
                 config: PathBuf::new(),
             },
             of: of.to_owned(),
+            store: None,
             above,
             above_ms,
         };

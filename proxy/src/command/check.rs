@@ -107,7 +107,12 @@ impl Check {
                 keywright_store::Severity::Error => Severity::Error,
                 keywright_store::Severity::Warning => Severity::Warning,
             };
-            told.push(Reported::new(STORE, severity, finding.message));
+            let named = format!("store {}", finding.store);
+            let place = match finding.store.as_str() {
+                "" => "store",
+                _ => &named,
+            };
+            told.push(Reported::new(Some(place), severity, finding.message));
         }
         for feed in &config.feeds {
             if let Err(failure) = keys.check_feed(feed).await {

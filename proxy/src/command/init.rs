@@ -9,7 +9,7 @@ use keywright_store::users::{UserChange, UserName};
 use keywright_store::{Above, Failure, Keys, TagListing, TagOptions, TagOrder, WorkerIdsRecorded};
 
 use super::user::{self, Password};
-use super::{File, hidden, runtime};
+use super::{File, hidden, of_store, runtime};
 
 /// Step of tags that are made.
 const STEP: i64 = 1_000;
@@ -41,6 +41,9 @@ pub(crate) struct Init {
     /// given.
     #[arg(long)]
     accept_moved_file: bool,
+    /// Of several stores, the one whose file was copied or moved; default: the one without tags.
+    #[arg(long, value_name = "NAME", requires = "accept_moved_file")]
+    store: Option<String>,
     /// Have leased_worker_ids, fed_worker_ids and assigned_worker_ids of this configuration in force in place of those that the store has
     /// recorded. You vouch that numbers which can be assigned, or leased by fed databases, from now on were never set by hand.
     #[arg(long)]
@@ -139,6 +142,7 @@ impl Init {
 
     async fn make(&self, config: &Config, keys: &Keys) -> Result<()> {
         if self.accept_moved_file {
+            let keys = of_store(keys, self.store.as_deref())?;
             match keys.accept_moved().await.map_err(failed)? {
                 true => println!(
                     "accepted {}: it is another store from now on",
@@ -147,8 +151,13 @@ impl Init {
                 false => println!("{} is where it was made", keys.store_address()),
             }
         }
-        for made in keys.init().await.map_err(failed)? {
-            println!("created {made}");
+        for store in keys.stores() {
+            for made in store.init().await.map_err(failed)? {
+                match store.store_name() {
+                    "" => println!("created {made}"),
+                    name => println!("created {made} in store \"{name}\""),
+                }
+            }
         }
         match keys
             .record_worker_ids(self.change_worker_ids)
@@ -158,7 +167,25 @@ impl Init {
             WorkerIdsRecorded::AsBefore => {}
             WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
-        make_tags(config, keys, &self.ordered()).await
+        make_tags(config, keys, &self.ordered()).await?;
+        settle(config, keys).await
+    }
+}
+
+/// Where there are several stores, each tag is closed in all but its own. All that is in the way is told at once.
+async fn settle(config: &Config, keys: &Keys) -> Result<()> {
+    let mut problems = Vec::new();
+    for tag in config.tags() {
+        match keys.settle(&tag).await {
+            Ok(closed) => closed
+                .iter()
+                .for_each(|store| println!("closed tag \"{tag}\" in store \"{store}\"")),
+            Err(failure) => problems.push(failure.to_string()),
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => bail!(problems.join("\n")),
     }
 }
 

@@ -53,6 +53,16 @@ async fn are_not_ordered(keys: &Keys, config: &Config) -> Result<()> {
     }
 }
 
+/// Whether each tag is open in its store and in no other, as far as the stores answer; those that do not refuse it later.
+async fn are_at_home(keys: &Keys, tags: &[Tag]) -> Result<()> {
+    let refused = keys.not_at_home(tags).await;
+    let lines: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    match lines.is_empty() {
+        true => Ok(()),
+        false => bail!(lines.join("\n")),
+    }
+}
+
 /// The tag of the store that was probably meant.
 async fn meant(keys: &Keys, missing: &[Tag]) -> String {
     let listings = keys.tags().await.unwrap_or_default();
@@ -123,13 +133,17 @@ async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<Rule
     rules.map(rule_name).filter(|rule| !is_told(rule)).collect()
 }
 
-/// A store that gives ranges only does not know what tables have: ranges that lie among their ids are refused then.
+/// A store that gives ranges only does not know what tables have, nor does one that holds some tags: ranges that lie among their ids are refused
+/// then.
 async fn see_what_tables_have(config: &Config, keys: &Keys) {
-    if !keys.gives_ranges_only() || config.rules.is_empty() {
+    let concerns =
+        |tag: &Tag| keys.gives_ranges_only() || config.store.further_store_of(tag).is_some();
+    let mut tags = config.rules.iter().filter_map(|rule| rule.spec.tag());
+    if !tags.any(concerns) {
         return;
     }
     let (highest, unknown) = schema::read_highest_ids(config).await;
-    for found in highest {
+    for found in highest.into_iter().filter(|found| concerns(&found.tag)) {
         keys.note_taken(&found.tag, found.id);
     }
     for unknown in unknown {
@@ -151,6 +165,7 @@ impl<'a> Running<'a> {
         keys.keep_ranges(&config.digest, config.peer_wait_ms());
         let known = takes_over.then_some([].as_slice());
         are_there(&keys, &config.tags(), known).await?;
+        are_at_home(&keys, &config.tags()).await?;
         are_not_ordered(&keys, &config).await?;
         hidden::are_alike(&keys, &config).await?;
         if let Some(order) = config.order() {
@@ -363,6 +378,7 @@ impl<'a> Running<'a> {
 
     async fn take(&mut self, config: Arc<Config>) -> Result<()> {
         are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
+        are_at_home(&self.keys, &config.tags()).await?;
         are_not_ordered(&self.keys, &config).await?;
         hidden::are_alike(&self.keys, &config).await?;
         let standing = standing(&config, &self.keys).await;

@@ -9,7 +9,7 @@ use keywright_core::Tag;
 use keywright_proxy::config::Config;
 use keywright_store::Keys;
 
-use super::{File, runtime};
+use super::{File, of_store, runtime};
 
 /// A longer time is taken for a mistake.
 const LOST_MAX: Duration = Duration::from_secs(366 * 86_400);
@@ -35,6 +35,9 @@ struct Restored {
     /// The time from the backup to the last key that was given, or longer: 90s, 15m, 2h, 1day.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     lost: Duration,
+    /// Of several stores, the one that was restored.
+    #[arg(long, value_name = "NAME")]
+    store: Option<String>,
     /// PostgreSQL servers that are fed and do not answer are gone, and the ids in their memory with them.
     #[arg(long)]
     fed_servers_gone: bool,
@@ -54,8 +57,22 @@ impl Restored {
             bail!("--lost is more than a year");
         }
         let (config, keys) = self.file.open()?;
+        if keys.are_several() && self.store.is_none() {
+            let names: Vec<String> = keys.stores_up().into_iter().map(|of| of.name).collect();
+            bail!(
+                "which store was restored? --store {}",
+                names.join(", --store ")
+            );
+        }
         let runtime = runtime()?;
-        let last_ids = runtime.block_on(self.handed_over(&config, &keys))?;
+        let restored = of_store(&keys, self.store.as_deref())?;
+        let is_main = restored.store_name() == keys.store_name();
+        let last_ids = match is_main {
+            true => runtime.block_on(self.handed_over(&config, &keys))?,
+            // What is fed is in the other store.
+            false => BTreeMap::new(),
+        };
+        let keys = restored;
         for (tag, id) in &last_ids {
             println!("tag \"{tag}\": PostgreSQL servers were handed ids up to {id}");
         }
@@ -72,7 +89,7 @@ impl Restored {
                 "tag \"{tag}\" is not in the store: when init has made it again, keywright advance {tag} --above {id}"
             );
         }
-        if !config.store.has_own_tags() {
+        if !keys.has_own_tags() {
             println!("tags are another system's: keywright advance them above all that was given");
         }
         println!(
@@ -84,6 +101,11 @@ impl Restored {
         if config.store.worker_ids().assigned.is_some() {
             println!(
                 "no new worker id is assigned before keywright worker advance --above N, the largest that any database has"
+            );
+        }
+        if self.store.is_some() {
+            println!(
+                "tags that moved since the backup may be open here and elsewhere: keywright check names them, and programs do not start with them"
             );
         }
         println!(

@@ -6,7 +6,7 @@ use keywright_core::{Step, Tag as TagName};
 use keywright_proxy::tags_in_use::TagsInUse;
 use keywright_store::{Failure, TagChange};
 
-use super::{File, hidden, with_store};
+use super::{File, hidden, of_store, with_store};
 
 #[derive(Args)]
 pub(crate) struct Tag {
@@ -20,7 +20,8 @@ enum Command {
     Alter(Alter),
     /// Drop a tag that nothing in the configuration names any more. Its bound stays: one of the same name that is made later goes on above.
     Drop(DropTag),
-    /// Move a tag of a PostgreSQL database to the store, so that it is fed, or back, so that the database alone issues its ids.
+    /// Move a tag of a PostgreSQL database to the store, so that it is fed, or back, so that the database alone issues its ids; or, with
+    /// --to-store, from one of several stores to another.
     ///
     /// The steps are taken in the only order in which no id comes twice, and each is printed. Wherever it breaks off, run it again: it goes on.
     Move(super::moving::Move),
@@ -78,6 +79,9 @@ struct Change {
 struct DropTag {
     /// The tag.
     name: String,
+    /// Of several stores, the one in which it is dropped, where the configuration has it in another; default: where it is by the configuration.
+    #[arg(long, value_name = "NAME")]
+    store: Option<String>,
     #[command(flatten)]
     file: File,
 }
@@ -144,9 +148,19 @@ impl Alter {
 impl DropTag {
     fn run(self) -> Result<()> {
         let tag = tag(&self.name)?;
-        let named = TagsInUse::of(&[&self.file.load()?]).check(&tag);
-        named.map_err(|failure| failed(failure.hint("first let nothing in the file name it")))?;
+        let config = self.file.load()?;
+        let home = config.store.further_store_of(&tag);
+        let home = home.unwrap_or(config.store.name());
+        if self.store.as_deref().is_none_or(|store| store == home) {
+            let named = TagsInUse::of(&[&config]).check(&tag);
+            named
+                .map_err(|failure| failed(failure.hint("first let nothing in the file name it")))?;
+        }
         let next = with_store(&self.file, async |keys| {
+            let keys = match self.store.as_deref() {
+                None => keys,
+                store => of_store(&keys, store)?.by_itself(),
+            };
             keys.drop_tag(&tag).await.map_err(failed)
         })?;
         println!(

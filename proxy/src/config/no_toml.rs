@@ -11,7 +11,9 @@ pub(super) fn error(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
     let option = before.and_then(|before| option(before, message));
-    let hint = meant(message).or_else(|| quotes(message));
+    let hint = meant(message)
+        .or_else(|| quotes(message))
+        .or_else(|| stores(message, text.lines().nth(line.saturating_sub(1))?));
     anyhow::anyhow!(
         "line {line}{}: {message}{}",
         option.map_or_else(String::new, |name| format!(", {name}")),
@@ -37,6 +39,13 @@ fn meant(message: &str) -> Option<String> {
     let known = rest.split('`').skip(1).step_by(2);
     let near = nearest::nearest(wanted, known).into_iter().next()?;
     Some(format!(". Did you mean \"{near}\"?"))
+}
+
+/// Whether one store is written as one, and another as one of several.
+fn stores(message: &str, line: &str) -> Option<String> {
+    let is_store = ["[store]", "[[store]]"].contains(&line.trim());
+    (message == "duplicate key" && is_store)
+        .then(|| ". Several stores are written as [[store]], each of them".to_owned())
 }
 
 /// Whether quotes are missing, or too many.

@@ -1,7 +1,7 @@
 //! The configuration file as it is written. The comments on fields are the configuration reference.
 
 use keywright_session::Limits;
-use keywright_store::{RawFeed, RawHiddenTag, RawSnowflakeSettings, RawStoreSettings};
+use keywright_store::{RawFeed, RawHiddenTag, RawSnowflakeSettings, RawStores};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::config::listener::RawListener;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Raw {
-    pub(super) store: RawStoreSettings,
+    pub(super) store: RawStores,
     #[serde(default)]
     pub(super) snowflake: RawSnowflakeSettings,
     #[serde(default)]

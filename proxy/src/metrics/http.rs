@@ -116,10 +116,10 @@ impl HttpState {
             }
             "/metrics" => {
                 let sources = self.status.sources();
-                let feeds = self.status.feeds();
-                let of_store = (self.status.store_is_up(), self.status.is_on_kept_ranges());
+                let (feeds, stores) = (self.status.feeds(), self.status.stores());
+                let of_stores = (stores.as_slice(), self.status.is_on_kept_ranges());
                 let counters = self.status.counters();
-                match counters.render((&sources, &feeds), self.status.order(), of_store) {
+                match counters.render((&sources, &feeds), self.status.order(), of_stores) {
                     Ok(figures) => (StatusCode::OK, TEXT, figures),
                     Err(error) => failed(&error),
                 }
@@ -158,7 +158,10 @@ fn readiness(sources: &[SourceStats]) -> (StatusCode, String) {
         .filter(|source| source.remaining.is_none() && !source.is_standby)
     {
         if let Some(trouble) = &source.trouble {
-            let _ = writeln!(body, "{}: {trouble}", source.name);
+            let _ = match source.store.as_str() {
+                "" => writeln!(body, "{}: {trouble}", source.name),
+                store => writeln!(body, "{} in store {store}: {trouble}", source.name),
+            };
         }
     }
     if body.is_empty() {

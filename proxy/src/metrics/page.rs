@@ -25,7 +25,7 @@ struct Page<'a> {
     reload: Option<LastReload>,
     switch_in_progress: bool,
     switch_trouble: Option<String>,
-    store: Store<'a>,
+    stores: Vec<Store<'a>>,
     listeners: Vec<Listener<'a>>,
     sources: Vec<Source<'a>>,
     rules: Vec<Rule<'a>>,
@@ -39,6 +39,7 @@ struct LastReload {
 
 #[derive(Serialize)]
 struct Store<'a> {
+    name: &'a str,
     address: &'a str,
     up: Option<bool>,
 }
@@ -57,6 +58,7 @@ struct Listener<'a> {
 #[derive(Serialize)]
 struct Source<'a> {
     name: &'a str,
+    store: &'a str,
     issued: u64,
     rate_per_s: u64,
     step: u64,
@@ -88,7 +90,7 @@ pub(super) fn status(
     (ready, trouble): (bool, &str),
 ) -> Result<String, serde_json::Error> {
     let counters = status.counters();
-    let (sources, rules) = (status.sources(), counters.rules());
+    let (sources, rules, stores) = (status.sources(), counters.rules(), status.stores());
     let in_force = status.snapshot().version();
     let listeners = counters.listeners();
     let switch = counters.switch();
@@ -106,10 +108,14 @@ pub(super) fn status(
         }),
         switch_in_progress,
         switch_trouble: switch.and_then(|of| of.trouble),
-        store: Store {
-            address: status.store_address(),
-            up: status.store_is_up(),
-        },
+        stores: stores
+            .iter()
+            .map(|of| Store {
+                name: &of.name,
+                address: &of.address,
+                up: of.is_up,
+            })
+            .collect(),
         listeners: listeners
             .iter()
             .map(|of| {
@@ -144,6 +150,7 @@ fn of_source(of: &SourceStats) -> Source<'_> {
     };
     Source {
         name: &of.name,
+        store: &of.store,
         issued: of.issued,
         rate_per_s: of.rate_per_s,
         step: of.step,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, WAIT_BOUNDS_US};
+use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US};
 use prometheus::TextEncoder;
 use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 
@@ -18,7 +18,7 @@ const US_PER_S: f64 = 1e6;
 
 impl Counters {
     /// All of it, what the sources of keys and the servers that are fed count, how the program stands for the lease of ordered tags if it does,
-    /// and whether the store answers, and whether the program goes on without it with what was kept, where that is known, as Prometheus reads it.
+    /// whether each store answers where that is known, and whether the program goes on without it with what was kept, as Prometheus reads it.
     ///
     /// # Errors
     /// The encoder refuses a family: a fault of this program.
@@ -26,7 +26,7 @@ impl Counters {
         &self,
         (sources, feeds): (&[SourceStats], &[FeedStats]),
         order: Option<OrderStats>,
-        (store_is_up, is_on_kept_ranges): (Option<bool>, Option<bool>),
+        (stores, is_on_kept_ranges): (&[StoreUp], Option<bool>),
     ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
         families.push(self.of_open());
@@ -35,7 +35,7 @@ impl Counters {
         families.extend(self.of_listeners());
         families.extend(self.of_reload());
         families.extend(self.of_switch());
-        families.push(of_store(store_is_up));
+        families.push(of_stores(stores));
         families.push(of_kept_ranges(is_on_kept_ranges));
         families.extend(of_keys(sources));
         families.extend(of_refills(sources));
@@ -145,11 +145,18 @@ fn of_build() -> MetricFamily {
     )
 }
 
-fn of_store(is_up: Option<bool>) -> MetricFamily {
+fn of_stores(stores: &[StoreUp]) -> MetricFamily {
+    let up = stores.iter().filter_map(|of| {
+        let labels = match of.name.as_str() {
+            "" => Vec::new(),
+            name => vec![label("store", name)],
+        };
+        Some((labels, f64::from(u8::from(of.is_up?))))
+    });
     gauge(
         "store_up",
         "1 if the store let the program in and answered when it was last spoken to; else 0.",
-        is_up.map(|is_up| (Vec::new(), f64::from(u8::from(is_up)))),
+        up,
     )
 }
 
@@ -228,12 +235,21 @@ fn of_feeds(feeds: &[FeedStats]) -> [MetricFamily; 5] {
     ]
 }
 
+/// Which source it is, and of which store, where that has a name.
+fn labels_of(of: &SourceStats) -> Vec<LabelPair> {
+    let mut labels = vec![label("source", &of.name)];
+    if !of.store.is_empty() {
+        labels.push(label("store", &of.store));
+    }
+    labels
+}
+
 /// A figure of all sources of keys.
 fn each(
     sources: &[SourceStats],
     figure: fn(&SourceStats) -> f64,
 ) -> impl Iterator<Item = (Vec<LabelPair>, f64)> + '_ {
-    let sample = move |of: &SourceStats| (vec![label("source", &of.name)], figure(of));
+    let sample = move |of: &SourceStats| (labels_of(of), figure(of));
     sources.iter().map(sample)
 }
 
@@ -242,7 +258,7 @@ fn some(
     sources: &[SourceStats],
     figure: fn(&SourceStats) -> Option<f64>,
 ) -> impl Iterator<Item = (Vec<LabelPair>, f64)> + '_ {
-    let sample = move |of: &SourceStats| Some((vec![label("source", &of.name)], figure(of)?));
+    let sample = move |of: &SourceStats| Some((labels_of(of), figure(of)?));
     sources.iter().filter_map(sample)
 }
 
@@ -326,7 +342,7 @@ fn of_refills(sources: &[SourceStats]) -> [MetricFamily; 6] {
 /// How long statements waited for keys.
 fn key_waits(sources: &[SourceStats]) -> MetricFamily {
     let samples = sources.iter().map(|of| {
-        let labels = vec![label("source", &of.name)];
+        let labels = labels_of(of);
         let classes: (&[u64], &[u64]) = (&WAIT_BOUNDS_US, &of.waited);
         histogram(labels, classes, Duration::from_micros(of.wait_us))
     });

@@ -33,6 +33,7 @@ const SOURCES: &[&str] = &[
     "Wait_us",
     "Refused",
     "Worker_id",
+    "Store",
     "Trouble",
 ];
 const CONNECTIONS: &[&str] = &["Connection", "Listener", "Client", "User", "Age_s", "Rules"];
@@ -58,8 +59,14 @@ impl Status {
             "connections_total".to_owned(),
             counters.value(Metric::Accepted, []).to_string(),
         );
-        if let Some(is_up) = self.store_is_up() {
-            tell("store_up".to_owned(), u8::from(is_up).to_string());
+        for store in self.stores() {
+            let figure = match store.name.as_str() {
+                "" => "store_up".to_owned(),
+                name => format!("store.{name}.up"),
+            };
+            if let Some(is_up) = store.is_up {
+                tell(figure, u8::from(is_up).to_string());
+            }
         }
         if let Some(is_on) = self.is_on_kept_ranges() {
             tell("on_kept_ranges".to_owned(), u8::from(is_on).to_string());
@@ -163,6 +170,7 @@ impl Status {
                 text(of.wait_us),
                 text(of.refused),
                 of.worker_id.and_then(text),
+                text(of.store),
                 of.trouble,
             ]
         });

@@ -29,6 +29,8 @@ const INIT_MS_MAX: u64 = 60_000;
 /// Something that [`Keys::check`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
+    /// The name of the store, where it has one.
+    pub store: String,
     /// Whether keys cannot be issued, or can be lost.
     pub severity: Severity,
     /// What it is.
@@ -46,8 +48,14 @@ pub enum Severity {
 
 impl Keys {
     /// Looks at the store and changes nothing: is it there, are its tables and these tags, would a commit survive.
-    pub async fn check(&self, tags: &[Tag]) -> Vec<Finding> {
-        let finding = |severity| move |message| Finding { severity, message };
+    pub(super) async fn check_here(&self, tags: &[Tag]) -> Vec<Finding> {
+        let finding = |severity| {
+            move |message| Finding {
+                store: String::new(),
+                severity,
+                message,
+            }
+        };
         if self.gives_ranges_only() {
             return match self.look_at(tags).await {
                 Ok(looked) => {
@@ -78,7 +86,9 @@ impl Keys {
         let keeper = self.0.keeper.as_ref();
         let cannot_keep = keeper.and_then(|keeper| keeper.problem());
         findings.extend(cannot_keep.map(finding(Severity::Warning)));
-        if findings.iter().all(|its| its.severity == Severity::Warning) {
+        // They are those of the store without tags.
+        let has_worker_ids = !self.0.settings.is_further();
+        if has_worker_ids && findings.iter().all(|its| its.severity == Severity::Warning) {
             let other = self.other_worker_ids().await.unwrap_or_else(Some);
             findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));
             let lacks = self.lacks_numbers().await;
@@ -98,7 +108,8 @@ impl Keys {
 
     /// Somebody has found an id of a tag: nothing up to it is given by this program from here on.
     pub fn note_taken(&self, tag: &Tag, id: u64) {
-        self.0.store.note_seen(tag, id.saturating_add(1));
+        let keys = self.further_of(tag).unwrap_or(self);
+        keys.0.store.note_seen(tag, id.saturating_add(1));
     }
 
     /// What a store that gives ranges only says of tags.
@@ -125,35 +136,29 @@ impl Keys {
         }
     }
 
-    /// Those tags that are not in the store.
-    ///
-    /// # Errors
-    /// The store cannot be used.
-    pub async fn missing(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
+    /// Those tags that are not in this store.
+    pub(super) async fn missing_here(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
         if tags.is_empty() {
             return Ok(Vec::new());
         }
         if self.gives_ranges_only() {
             return self.refused_for(Cause::TagUnknown, tags).await;
         }
-        let there = self.tags().await?;
+        let there = self.tags_here().await?;
         let is_missing = |tag: &&Tag| !there.iter().any(|row| self.names(row, tag));
         let missing = tags.iter().filter(is_missing);
         Ok(missing.cloned().collect())
     }
 
     /// Those tags that are ordered.
-    ///
-    /// # Errors
-    /// The store cannot be used.
-    pub async fn ordered(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
+    pub(super) async fn ordered_here(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
         if tags.is_empty() {
             return Ok(Vec::new());
         }
         if self.gives_ranges_only() {
             return self.refused_for(Cause::TagOrdered, tags).await;
         }
-        let there = self.tags().await?;
+        let there = self.tags_here().await?;
         let is_ordered = |tag: &&Tag| {
             let mut rows = there.iter().filter(|row| self.names(row, tag));
             rows.any(|row| row.order != Some(TagOrder::Distinct))
@@ -164,14 +169,15 @@ impl Keys {
 
     async fn check_tags(&self, tags: &[Tag]) -> Vec<Finding> {
         let error = |failure: Failure| Finding {
+            store: String::new(),
             severity: Severity::Error,
             message: failure.to_string(),
         };
-        match self.missing(tags).await {
+        match self.missing_here(tags).await {
             Ok(missing) => {
                 let missing = missing.iter().map(|tag| unknown(&self.0.store, tag));
                 let strict = self.check_strict(tags).await.unwrap_or_else(Some);
-                let hidden = self.check_hidden(tags).await;
+                let hidden = self.check_hidden_here(tags).await;
                 let hidden = hidden.unwrap_or_else(|failure| vec![failure]);
                 missing.chain(strict).chain(hidden).map(error).collect()
             }
@@ -181,11 +187,8 @@ impl Keys {
 
     /// Why the store gives no keys of some of these tags: they were made with another permutation than this program has for them, or with
     /// none.
-    ///
-    /// # Errors
-    /// The store cannot be used.
-    pub async fn check_hidden(&self, tags: &[Tag]) -> Result<Vec<Failure>, Failure> {
-        let there = self.tags().await?;
+    pub(super) async fn check_hidden_here(&self, tags: &[Tag]) -> Result<Vec<Failure>, Failure> {
+        let there = self.tags_here().await?;
         let refused = tags.iter().filter_map(|tag| {
             let row = there.iter().find(|row| self.names(row, tag))?;
             let caller = self.0.settings.hidden.of(tag).map(AsRef::as_ref);
@@ -202,7 +205,7 @@ impl Keys {
 
     /// Why the store gives no keys of those tags that are strict.
     async fn check_strict(&self, tags: &[Tag]) -> Result<Option<Failure>, Failure> {
-        let there = self.tags().await?;
+        let there = self.tags_here().await?;
         let mut strict = there
             .iter()
             .filter(|row| row.order == Some(TagOrder::Strict));
@@ -218,12 +221,19 @@ impl Keys {
     /// # Errors
     /// They are of another store, or it refuses them.
     pub async fn can_connect_by(&self, settings: &StoreSettings) -> Result<(), Failure> {
-        if !self.0.settings.is_same_store(settings) {
+        if !self.0.settings.is_same_store(settings) || !self.0.settings.has_same_stores(settings) {
             return Err(Failure::new(
                 Cause::StoreUnavailable,
                 "the store has changed, which needs a restart",
             ));
         }
+        for (store, newer) in self.0.further.iter().zip(settings.further()) {
+            store.keys.can_log_in_by(newer.settings()).await?;
+        }
+        self.can_log_in_by(settings).await
+    }
+
+    async fn can_log_in_by(&self, settings: &StoreSettings) -> Result<(), Failure> {
         let (store, settings) = (Arc::clone(&self.0.store), settings.clone());
         let tried = self.0.runtime.spawn(async move {
             match store.log_in_by(&settings).await {
@@ -237,6 +247,9 @@ impl Keys {
     /// Connects by these settings from now on. Whatever else they say is left as it is.
     pub fn connect_by(&self, settings: &StoreSettings) {
         self.0.store.connect_by(settings);
+        for (store, newer) in self.0.further.iter().zip(settings.further()) {
+            store.keys.0.store.connect_by(newer.settings());
+        }
     }
 
     /// Creates what is missing, the store's file and its tables, and returns their names; may be repeated.
@@ -296,12 +309,25 @@ impl Keys {
     }
 
     async fn create(&self, tag: &Tag, options: &TagOptions, alone: bool) -> Result<(), Failure> {
+        if self.are_several() {
+            return self.create_at_home(tag, options, alone).await;
+        }
+        self.create_here(tag, options, alone).await
+    }
+
+    pub(super) async fn create_here(
+        &self,
+        tag: &Tag,
+        options: &TagOptions,
+        alone: bool,
+    ) -> Result<(), Failure> {
         self.refuse_other_systems()?;
         let create = CreateTag {
             store: Arc::clone(&self.0.store),
             tag: tag.clone(),
             options: *options,
             alone,
+            waits: false,
         };
         self.run(create).await?
     }
@@ -311,14 +337,15 @@ impl Keys {
     /// # Errors
     /// There is no such tag, or it cannot be so; another system's table; the store cannot be used.
     pub async fn alter_tag(&self, tag: &Tag, change: &TagChange) -> Result<(), Failure> {
-        self.refuse_other_systems()?;
+        let this = self.further_of(tag).unwrap_or(self);
+        this.refuse_other_systems()?;
         change.check()?;
         let alter = AlterTag {
-            store: Arc::clone(&self.0.store),
+            store: Arc::clone(&this.0.store),
             tag: tag.clone(),
             change: change.clone(),
         };
-        self.run(alter).await?
+        this.run(alter).await?
     }
 
     /// Has nobody reserve of a tag any more, which no rule may be for. Programs use up what they have reserved before. The first id that
@@ -327,12 +354,13 @@ impl Keys {
     /// # Errors
     /// There is no such tag; [`Cause::TagInUse`]; another system's table; the store cannot be used.
     pub async fn drop_tag(&self, tag: &Tag) -> Result<u64, Failure> {
-        self.refuse_other_systems()?;
+        let this = self.further_of(tag).unwrap_or(self);
+        this.refuse_other_systems()?;
         let drop = DropTag {
-            store: Arc::clone(&self.0.store),
+            store: Arc::clone(&this.0.store),
             tag: tag.clone(),
         };
-        self.run(drop).await?
+        this.run(drop).await?
     }
 
     /// Other systems make, change and remove their tags themselves.
@@ -355,12 +383,13 @@ impl Keys {
     pub async fn advance(&self, above: &Above) -> Result<u64, Failure> {
         let leases = match above {
             Above::Tag { tag, id } => {
+                let keys = self.further_of(tag).unwrap_or(self);
                 let advance = AdvanceTag {
-                    store: Arc::clone(&self.0.store),
+                    store: Arc::clone(&keys.0.store),
                     tag: tag.clone(),
                     id: *id,
                 };
-                return self.run(advance).await?;
+                return keys.run(advance).await?;
             }
             Above::Snowflake { id } => AdvanceLeases::above(*id, &self.0.settings.layout()),
             Above::SnowflakeMoment { unix_ms } => AdvanceLeases {
@@ -399,11 +428,8 @@ impl Keys {
         restored.await.unwrap_or_else(broken_off)
     }
 
-    /// All tags of the table.
-    ///
-    /// # Errors
-    /// The store cannot be used.
-    pub async fn tags(&self) -> Result<Vec<TagListing>, Failure> {
+    /// All tags of this store's table.
+    pub(super) async fn tags_here(&self) -> Result<Vec<TagListing>, Failure> {
         self.run(ListTags {
             store: Arc::clone(&self.0.store),
         })

@@ -1,15 +1,23 @@
 //! Settings as they are written.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-/// Where bounds are kept; any number of programs share it. SIGHUP takes `url` and `password_file` where they lead to the same
-/// store.
+/// Where bounds are kept; any number of programs share it. Several are written as `[[store]]`, each with a `name`. SIGHUP takes `url` and
+/// `password_file` where they lead to the same store.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
+    /// What the store is called where there are several.
+    pub name: String,
+    /// The tags that it holds, as `shop.*`; `*` stands for any characters, `?` for one. A tag is in the first store that has a pattern for it, or else in
+    /// the one store that has none, which also holds everything else: worker ids, the switch, users, the order.
+    pub tags: Vec<String>,
     /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program.
     pub url: String,
     /// Let the store's file, and the file of kept ranges, be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
@@ -61,6 +69,8 @@ pub struct RawStoreSettings {
 impl Default for RawStoreSettings {
     fn default() -> Self {
         Self {
+            name: String::new(),
+            tags: Vec::new(),
             url: String::new(),
             any_file_system: false,
             kept_ranges_file: None,
@@ -148,5 +158,35 @@ impl Default for RawSnowflakeSettings {
             clock_policy: "carry".to_owned(),
             clock_wait_ms_max: 1_000,
         }
+    }
+}
+
+/// One store, or several: `[store]`, or `[[store]]` for each.
+#[derive(Clone, JsonSchema)]
+#[schemars(transparent)]
+pub struct RawStores(pub Vec<RawStoreSettings>);
+
+impl<'de> Deserialize<'de> for RawStores {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrSeveral;
+
+        impl<'de> Visitor<'de> for OneOrSeveral {
+            type Value = RawStores;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("[store], or [[store]] for each of several")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawStores, A::Error> {
+                let one = RawStoreSettings::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(RawStores(vec![one]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<RawStores, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(RawStores)
+            }
+        }
+
+        deserializer.deserialize_any(OneOrSeveral)
     }
 }

@@ -28,6 +28,8 @@ impl Remaining {
 pub struct SourceStats {
     /// `segment:orders`, `stride:orders 1/3`, `snowflake`, `readable`.
     pub name: String,
+    /// The name of its store, where that has one.
+    pub store: String,
     /// Keys issued.
     pub issued: u64,
     /// Its tag is ordered, and this program is not the one that issues its keys.
@@ -64,6 +66,7 @@ impl SourceStats {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Self {
             name: demand.name().to_owned(),
+            store: String::new(),
             issued: read(&figures.issued),
             is_standby: false,
             remaining,

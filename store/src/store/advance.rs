@@ -6,11 +6,12 @@ use keywright_core::{Cause, Layout, Tag};
 
 use super::returned::discard_all;
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::read_row;
+use super::tag_read::{closed_here, read_row, standing_of};
 use super::tag_rows::unknown;
 use super::{Link, Store, StoreError, Transaction, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
+use crate::home::Standing;
 use crate::lease::space::Space;
 use crate::reserve::gap_after_loss;
 use keywright_core::residue::Residue;
@@ -72,6 +73,11 @@ impl AdvanceTag {
         let Some(found) = found else {
             return Ok(Err(unknown(store, tag)));
         };
+        if store.dialect.is_own()
+            && let Ok(standing @ Standing::Elsewhere(_)) = standing_of(&found, tag)?
+        {
+            return Ok(Err(closed_here(tag, &standing)));
+        }
         // Who does not know that keys are not the numbers may name a key.
         let hiding = match hiding_of(store, &found, tag)? {
             Ok(hiding) => hiding,

@@ -13,6 +13,7 @@ use super::tag_read::{is_dropped, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
+use crate::home::Standing;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, RuleName};
 use crate::tag_order::TagOrder;
@@ -79,6 +80,8 @@ pub(crate) struct CreateTag {
     pub(crate) options: TagOptions,
     /// Only if no rule is for it.
     pub(crate) alone: bool,
+    /// Nobody reserves of it before it is opened: it may be open in another store.
+    pub(crate) waits: bool,
 }
 
 impl Transaction<Result<(), Failure>> for CreateTag {
@@ -117,6 +120,14 @@ impl Transaction<Result<(), Failure>> for CreateTag {
 }
 
 impl CreateTag {
+    /// What it is for those who would reserve of it.
+    fn standing(&self) -> Standing {
+        match self.waits {
+            true => Standing::Opening,
+            false => Standing::Open,
+        }
+    }
+
     /// Where its ids begin.
     fn start(&self) -> u64 {
         let seen = self.store.seen(&self.tag);
@@ -162,7 +173,7 @@ impl CreateTag {
         let update = format!(
             "UPDATE {} SET hi = ?, id_max = ?, step = ?, step_min = ?, step_max = ?, cover_s = ?, refill_percent = ?, \
              server = COALESCE(server, ?), reserved_ids = ?, reserved_ms = COALESCE(reserved_ms, {}), rate_per_s = COALESCE(rate_per_s, 0), \
-             description = NULL, dropped_ms = NULL WHERE tag = ? AND hi = ?",
+             description = NULL, dropped_ms = NULL, heir = COALESCE(?, heir) WHERE tag = ? AND hi = ?",
             self.store.segment_table,
             self.store.words.now_ms()
         );
@@ -177,6 +188,7 @@ impl CreateTag {
             options.refill_percent,
             link.server.identity.as_str(),
             last.unwrap_or(0).max(first_recorded(options)),
+            self.standing().text(),
             self.tag.as_str(),
             hi,
         ];
@@ -191,8 +203,8 @@ impl CreateTag {
         let hiding = hiding.map(|hiding| TagHiding::of(hiding));
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
-             server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order, start_id, hide_bits, hide_fingerprint) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?, ?, ?, ?)",
+             server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order, start_id, heir, hide_bits, hide_fingerprint) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?, ?, ?, ?, ?)",
             self.store.segment_table,
             self.store.words.now_ms()
         );
@@ -210,6 +222,7 @@ impl CreateTag {
             Uuid::new_v4().simple().to_string(),
             options.order.name(),
             self.start(),
+            self.standing().text(),
             hiding.as_ref().map(|its| i64::from(its.bits.get())),
             hiding.as_ref().map(|its| its.fingerprint.clone()),
         ];

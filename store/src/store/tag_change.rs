@@ -5,10 +5,11 @@ use std::sync::Arc;
 use keywright_core::{Cause, Step, Tag};
 
 use super::tag_admin::rule_for;
-use super::tag_read::is_dropped;
+use super::tag_read::{closed_here, is_dropped, standing_of};
 use super::tag_rows::{dropped, unknown};
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
+use crate::home::Standing;
 use crate::reserve::StepNumbers;
 
 /// Longest description, characters.
@@ -179,6 +180,13 @@ impl DropTag {
             Ok(row) => row,
             Err(failure) => return Ok(Err(failure)),
         };
+        // Its bound says how far it gave: it stays for the store that has the tag now.
+        match standing_of(&row, &self.tag)? {
+            Ok(standing @ Standing::Elsewhere(_)) => {
+                return Ok(Err(closed_here(&self.tag, &standing)));
+            }
+            Ok(Standing::Open | Standing::Opening | Standing::Native(_)) | Err(_) => {}
+        }
         let hi: u64 = column(&row, "number")?;
         let (table, now_ms) = (&self.store.segment_table, self.store.words.now_ms());
         let update = format!("UPDATE {table} SET dropped_ms = {now_ms} WHERE tag = ? AND hi = ?");

@@ -9,7 +9,8 @@ use super::tag_request::Denied;
 use super::{Row, Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
-use crate::moving::Heir;
+use crate::home::Standing;
+use crate::moving::{Heir, Refused};
 use crate::reserve::{LastReservation, StepNumbers, TagRow};
 use crate::tag_order::TagOrder;
 use keywright_core::residue::{Residue, ResidueError};
@@ -88,14 +89,44 @@ pub(super) fn order_of(
 /// # Errors
 /// Inside: there stands something else.
 pub(super) fn heir_of(row: &Row, tag: &Tag) -> Result<Result<Option<Heir>, Failure>, StoreError> {
-    let text: Option<String> = column(row, "heir")?;
-    Ok(match text {
-        None => Ok(None),
-        Some(text) => Heir::parse(&text).map(Some).ok_or_else(|| {
-            let message = format!("heir of tag \"{tag}\" is \"{text}\"");
-            Failure::new(Cause::BoundDamaged, message)
-        }),
+    Ok(match standing_of(row, tag)? {
+        Ok(Standing::Open) => Ok(None),
+        Ok(Standing::Native(heir)) => Ok(Some(heir)),
+        Ok(standing @ (Standing::Opening | Standing::Elsewhere(_))) => {
+            Err(closed_here(tag, &standing))
+        }
+        Err(failure) => Err(failure),
     })
+}
+
+/// What a row is for those who would reserve of it.
+///
+/// # Errors
+/// Inside: there stands something else.
+pub(super) fn standing_of(row: &Row, tag: &Tag) -> Result<Result<Standing, Failure>, StoreError> {
+    let text: Option<String> = column(row, "heir")?;
+    let standing = Standing::parse(text.as_deref());
+    Ok(standing.ok_or_else(|| {
+        let message = format!("heir of tag \"{tag}\" is \"{}\"", text.unwrap_or_default());
+        Failure::new(Cause::BoundDamaged, message)
+    }))
+}
+
+/// Why nobody reserves of a tag that another store has, or is to have.
+pub(crate) fn closed_here(tag: &Tag, standing: &Standing) -> Failure {
+    let why = |message: String| Failure::new(Cause::TagMoved, message);
+    match standing {
+        Standing::Open => why(format!("tag \"{tag}\" is open")),
+        Standing::Opening => why(format!(
+            "tag \"{tag}\" is about to open here: a move or an init is under way, or broke off"
+        ))
+        .hint("run that again, which goes on"),
+        Standing::Elsewhere(_) => why(format!(
+            "tag \"{tag}\" is closed here: its ids come from another store"
+        ))
+        .hint("was it moved? Use the configuration that has that store"),
+        Standing::Native(heir) => Refused::AnothersIds(heir.clone()).failure(tag.as_str()),
+    }
 }
 
 /// The id that was drawn when the tag was made; it has none in other systems' tables, or where it was made by hand.

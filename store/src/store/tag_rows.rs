@@ -7,12 +7,12 @@ use keywright_core::{Cause, Tag};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::{heir_of, is_dropped, key_space, order_of, read_row};
+use super::tag_read::{closed_here, is_dropped, key_space, order_of, read_row, standing_of};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
-use crate::moving::Refused;
+use crate::home::{OtherStore, Standing, not_closed_in};
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
 use crate::tag_order::TagOrder;
 use keywright_core::residue::Residue;
@@ -188,16 +188,47 @@ async fn in_order(
     }
 }
 
-/// Why nobody reserves of a tag: a database issues its ids natively.
+/// Why nobody reserves of a tag: its ids come from elsewhere, or may.
 fn closed(store: &Store, row: &Row, tag: &Tag) -> Result<Option<Failure>, StoreError> {
     if !store.dialect.is_own() {
         return Ok(None);
     }
-    Ok(match heir_of(row, tag)? {
-        Ok(None) => None,
-        Ok(Some(heir)) => Some(Refused::AnothersIds(heir).failure(tag.as_str())),
+    Ok(match standing_of(row, tag)? {
+        Ok(Standing::Open) => not_closed_elsewhere(store, row, tag)?,
+        Ok(standing @ (Standing::Opening | Standing::Elsewhere(_) | Standing::Native(_))) => {
+            Some(closed_here(tag, &standing))
+        }
         Err(failure) => Some(failure),
     })
+}
+
+/// Why nobody who has these stores reserves of a tag: it may be open in another of them.
+fn not_closed_elsewhere(
+    store: &Store,
+    row: &Row,
+    tag: &Tag,
+) -> Result<Option<Failure>, StoreError> {
+    let closed_in: Option<String> = column(row, "closed_in")?;
+    Ok(may_be_open(&store.others, closed_in.as_deref(), tag))
+}
+
+/// Why nobody who has these other stores reserves of a tag that lists those in which it is closed.
+pub(crate) fn may_be_open(
+    others: &[OtherStore],
+    closed_in: Option<&str>,
+    tag: &Tag,
+) -> Option<Failure> {
+    let other = not_closed_in(others, closed_in).into_iter().next()?;
+    Some(unsettled(tag, &other.name))
+}
+
+/// Why nobody reserves of a tag that may be open in that store too.
+pub(crate) fn unsettled(tag: &Tag, other: &str) -> Failure {
+    let message = format!(
+        "tag \"{tag}\" is not known to be closed in store \"{other}\", which would give the same ids"
+    );
+    let failure = Failure::new(Cause::TagHomeUnknown, message);
+    failure.hint("keywright init closes it there, once that store answers")
 }
 
 /// That who asks sends the ids through the permutation that the tag was made with. It takes all numbers, and keeps no order.

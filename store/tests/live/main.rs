@@ -17,6 +17,7 @@ mod file;
 mod forwarder;
 mod generations;
 mod hidden;
+mod homes;
 mod leases;
 mod moves;
 mod number_table;

@@ -13,6 +13,8 @@ pub struct ProxyConfig {
     pub store_url: String,
     /// Further lines of it.
     pub store: String,
+    /// Lines of each further store; there are several then, and the first is called `main`.
+    pub further_stores: Vec<String>,
     /// One listener for each: the ports of the servers behind them.
     pub upstream_ports: Vec<u16>,
     /// A server's socket, to be reached by in place of its port.
@@ -68,7 +70,14 @@ impl ProxyConfig {
     }
 
     pub(super) fn text(&self, ports: &[u16], metrics_port: u16) -> String {
-        let mut text = format!("[store]\nurl = \"{}\"\n{}", self.store_url, self.store);
+        let head = match self.further_stores.is_empty() {
+            true => "[store]",
+            false => "[[store]]\nname = \"main\"",
+        };
+        let mut text = format!("{head}\nurl = \"{}\"\n{}", self.store_url, self.store);
+        for lines in &self.further_stores {
+            let _ = write!(text, "\n[[store]]\n{lines}\n");
+        }
         for (bind, upstream) in ports.iter().zip(&self.upstream_ports) {
             let place = match &self.upstream_socket {
                 Some(path) => format!("unix:{}", path.display()),

@@ -9,6 +9,7 @@ use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX,
     Wire, capability, command, make_store, wait_until,
 };
+use tempfile::TempDir;
 
 /// Rows of one INSERT while the store is away.
 const ROWS: usize = 100;
@@ -80,6 +81,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         Cause::PacketTooLarge => a_statement_too_long(shop),
         Cause::PacketMalformed => a_command_out_of_order(shop),
         Cause::TagOrdered => a_tag_that_is_ordered(shop),
+        Cause::TagHomeUnknown => a_tag_that_may_be_open_elsewhere(shop),
         Cause::Draining => a_proxy_that_stops(shop),
         Cause::AuthUnsupported => logins::a_password_in_clear_on_one_leg(shop),
         Cause::TlsRequired => logins::a_client_without_tls(shop),
@@ -484,6 +486,40 @@ fn a_tag_that_is_ordered(shop: &Shop) -> Result<()> {
     })?;
     let fault = fault.context("it was not refused")?;
     expect(Cause::TagOrdered, &fault, "tag \"orders\" is ordered");
+    goes_on(&mut wire)
+}
+
+/// Where there are several stores, the tag's row must list the others.
+fn a_tag_that_may_be_open_elsewhere(shop: &Shop) -> Result<()> {
+    let scratch = TempDir::new()?;
+    let mut config = shop.config.clone();
+    let file = scratch.path().join("far.db");
+    config.further_stores = vec![format!(
+        "name = \"far\"\ntags = [\"far.*\"]\nany_file_system = true\nurl = \"file:{}\"\n",
+        file.display()
+    )];
+    let named =
+        "UPDATE keywright_segment SET key_space_id = REPEAT('a', 32) WHERE key_space_id = ''";
+    shop.server.run("keywright", named)?;
+    ProxyProcess::said(&config, &["init"])?;
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("shop")?;
+    let insert = "INSERT INTO orders (a) VALUES ('b')";
+    wire.run(insert)?;
+    shop.server
+        .run("keywright", "UPDATE keywright_segment SET closed_in = NULL")?;
+    let rows = vec!["('more')"; ROWS].join(",");
+    let mut found = None;
+    wait_until("the end of what is held", WAIT_MAX, || {
+        found = refusal(wire.query(format!("INSERT INTO orders (a) VALUES {rows}"))?);
+        Ok(found.is_some())
+    })?;
+    let fault = found.context("a refusal")?;
+    expect(
+        Cause::TagHomeUnknown,
+        &fault,
+        "is not known to be closed in store \"far\"",
+    );
     goes_on(&mut wire)
 }
 

@@ -111,7 +111,7 @@ fn ids_that_nothing_went_by_for_are_told() {
     }
     let figures = program
         .counters
-        .render((&[], &[]), None, (None, None))
+        .render((&[], &[]), None, (&[], None))
         .unwrap();
     assert!(figures.contains("keywright_ids_unseen_total{rule=\"d.t.id\"} 4\n"));
     // Tables that were switched meanwhile begin anew.

@@ -56,11 +56,19 @@ pub(super) fn time(to: &mut Writer<'_>) {
 /// What the program says of itself.
 pub(super) fn info(keys: &PortKeys, status: &Status, to: &mut Writer<'_>) {
     let given: u64 = keys.names().iter().map(|of| of.figures.given()).sum();
-    let store_up = match status.store_is_up() {
+    let is_up = |is_up: Option<bool>| match is_up {
         Some(true) => "1",
         Some(false) => "0",
         None => "unknown",
     };
+    let stores: String = status
+        .stores()
+        .iter()
+        .map(|of| match of.name.as_str() {
+            "" => format!("store_up:{}\r\n", is_up(of.is_up)),
+            name => format!("store_{name}_up:{}\r\n", is_up(of.is_up)),
+        })
+        .collect();
     let (mode, enabled) = match keys.cluster {
         Some(_) => ("cluster", 1),
         None => ("standalone", 0),
@@ -68,7 +76,7 @@ pub(super) fn info(keys: &PortKeys, status: &Status, to: &mut Writer<'_>) {
     to.text(&format!(
         "# Server\r\nredis_version:{REDIS_VERSION}\r\nkeywright_version:{VERSION}\r\nredis_mode:{mode}\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n\
          \r\n# Clients\r\nconnected_clients:{}\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\nkeys_given:{given}\r\n\r\n# Replication\r\n{}\
-         \r\n# Cluster\r\ncluster_enabled:{enabled}\r\n\r\n# Store\r\nstore_up:{store_up}\r\n",
+         \r\n# Cluster\r\ncluster_enabled:{enabled}\r\n\r\n# Store\r\n{stores}",
         std::process::id(),
         status.uptime_s(),
         keys.figures.open(),

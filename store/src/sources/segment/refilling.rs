@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use super::{ANOTHER_TAG, Origin, SegmentSupply};
 use crate::backoff::Backoff;
 use crate::failure::Failure;
+use crate::keys::Elsewhere;
 use crate::reserve::StepTrack;
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
@@ -54,7 +55,14 @@ impl Refilling {
 }
 
 /// Refills until the source is closed.
-pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: Limits) {
+///
+/// `elsewhere`: other stores that are asked before any range is taken, where the store cannot say itself that the tag is closed in them.
+pub(crate) async fn run(
+    supply: Arc<SegmentSupply>,
+    store: Arc<Store>,
+    elsewhere: Option<Arc<Elsewhere>>,
+    limits: Limits,
+) {
     let mut state = Refilling::new(&limits);
     // Of a program that has started while the store is away: it may take long to say that it still is.
     state.is_away = supply.publish_part(0);
@@ -63,6 +71,14 @@ pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: L
         let need = supply.demand.need();
         if supply.is_full(need) && !state.is_away {
             supply.demand.succeeded();
+            continue;
+        }
+        if let Some(elsewhere) = &elsewhere
+            && let Err(failure) = elsewhere.has_no_other(&supply.tag).await
+        {
+            supply.demand.failed(failure, 0, Outlook::MayPass);
+            supply.demand.ask();
+            supply.demand.pause(state.backoff.failed()).await;
             continue;
         }
         if !refill(&supply, &store, &mut state, need).await {

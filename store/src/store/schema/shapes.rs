@@ -64,6 +64,7 @@ pub(super) const SEGMENT: Shape = Shape {
         ("issue_order", "varchar"),
         ("start_id", "bigint"),
         ("heir", "varchar"),
+        ("closed_in", "varchar"),
         ("hide_bits", "bigint"),
         ("hide_fingerprint", "varchar"),
         (UPDATED_AT, "timestamp"),

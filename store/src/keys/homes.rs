@@ -1,0 +1,410 @@
+//! Tags made, closed and opened in several stores. Why in this order stands in [`crate::home`].
+
+use keywright_core::{Cause, Tag};
+
+use super::Keys;
+use super::elsewhere::{Stands, is_open};
+use super::several::{open_in_another, open_in_both};
+use crate::failure::Failure;
+use crate::home::{HomeRow, IsOpen, Plan, Refused, Standing, leads_to};
+use crate::store::advance::AdvanceTag;
+use crate::store::home_rows::{
+    CheckMovable, ClaimHome, CloseHome, FoundHome, OpenHome, PrepareHome, RecordClosed,
+};
+use crate::store::tag_admin::{CreateTag, TagOptions};
+
+/// What others say when a tag's row says that its ids come from them.
+#[derive(Debug)]
+struct Closed {
+    /// The first id that none of them gave.
+    bound: u64,
+    /// The stores in which it is closed.
+    marks: Vec<String>,
+    /// Those in which it is closed since now.
+    since_now: Vec<String>,
+}
+
+/// The home of a tag, for those that are closed in its favour.
+#[derive(Debug, Clone, Copy)]
+struct Home<'a> {
+    keys: &'a Keys,
+    key_space: &'a str,
+    is_open: IsOpen,
+    /// How programs reserve of it.
+    options: TagOptions,
+}
+
+impl Keys {
+    /// Makes a tag where it is at home, and closes it in all other stores.
+    pub(super) async fn create_at_home(
+        &self,
+        tag: &Tag,
+        options: &TagOptions,
+        alone: bool,
+    ) -> Result<(), Failure> {
+        let home = self.home_of(tag);
+        home.refuse_other_systems()?;
+        if home.gives_ranges_only() {
+            return home.create_here(tag, options, alone).await;
+        }
+        if options.order.is_ordered() && home.store_name() != self.store_name() {
+            let message = format!(
+                "tag \"{tag}\" cannot be ordered: only the store without tags has such, and it is in store \"{}\"",
+                home.store_name()
+            );
+            return Err(Failure::new(Cause::TagOrdered, message));
+        }
+        // Else a row would be left that waits in vain.
+        if let Some(failure) = self.open_elsewhere(tag).await {
+            return Err(failure);
+        }
+        let create = CreateTag {
+            store: home.store(),
+            tag: tag.clone(),
+            options: *options,
+            alone,
+            waits: true,
+        };
+        match home.run(create).await? {
+            Ok(()) => {}
+            // Begun before, maybe.
+            Err(failure) if failure.cause() == Cause::TagExists => {
+                let found = home.found_here(tag).await?;
+                if found.row.standing != Standing::Opening {
+                    return Err(failure);
+                }
+            }
+            Err(failure) => return Err(failure),
+        }
+        self.open_at_home(tag).await.map(drop)
+    }
+
+    /// Opens a row that waits, once the tag is closed in all other stores: those in which it is so since now.
+    async fn open_at_home(&self, tag: &Tag) -> Result<Vec<String>, Failure> {
+        let home = self.home_of(tag);
+        let found = home.found_here(tag).await?;
+        let closed = self
+            .close_elsewhere(
+                tag,
+                Home {
+                    keys: home,
+                    key_space: &found.row.key_space,
+                    is_open: IsOpen::NotYet,
+                    options: found.options,
+                },
+                &[],
+            )
+            .await?;
+        let opened = home.run(OpenHome {
+            of: home.tag_in(tag),
+            key_space: found.row.key_space,
+            bound: closed.bound,
+            start: None,
+            closed_in: (None, closed.marks),
+            mark: home.0.settings.mark(),
+        });
+        opened.await??;
+        Ok(closed.since_now)
+    }
+
+    /// Has a tag that is there be closed in all other stores, so that programs may take of it: those in which it is so since now.
+    ///
+    /// # Errors
+    /// It is open in another; it is not open where it is at home; a store cannot be used.
+    pub async fn settle(&self, tag: &Tag) -> Result<Vec<String>, Failure> {
+        if !self.are_several() {
+            return Ok(Vec::new());
+        }
+        let home = self.home_of(tag);
+        let found = match home.stands_here(tag).await? {
+            Stands::Row(found) if !found.row.is_dropped => found,
+            Stands::Others => return self.settle_others(tag).await,
+            Stands::Row(_) | Stands::Nothing => {
+                let missing = || Refused::Missing.failure(tag.as_str(), home.store_name());
+                return Err(self.open_elsewhere(tag).await.unwrap_or_else(missing));
+            }
+        };
+        match &found.row.standing {
+            Standing::Opening => {
+                return match self.open_elsewhere(tag).await {
+                    None => self.open_at_home(tag).await,
+                    Some(failure) => Err(failure),
+                };
+            }
+            Standing::Open => {}
+            Standing::Elsewhere(_) => {
+                let others = || Refused::AnothersIds.failure(tag.as_str(), home.store_name());
+                return Err(self.open_elsewhere(tag).await.unwrap_or_else(others));
+            }
+            Standing::Native(heir) => {
+                let refused = Refused::Native(heir.clone());
+                return Err(refused.failure(tag.as_str(), home.store_name()));
+            }
+        }
+        if found.row.key_space.is_empty() {
+            let message = format!("tag \"{tag}\" was made by hand, and has no key_space_id");
+            let failure = Failure::new(Cause::BoundDamaged, message);
+            return Err(failure.hint("where there are several stores each tag needs one: 32 hexadecimal digits that no other has"));
+        }
+        let listed = found.closed_in.clone().unwrap_or_default();
+        let listed: Vec<&str> = listed.split(' ').collect();
+        let its = Home {
+            keys: home,
+            key_space: &found.row.key_space,
+            is_open: IsOpen::Yes,
+            options: found.options,
+        };
+        let closed = self.close_elsewhere(tag, its, &listed).await?;
+        // One that was dropped there may have given more.
+        if closed.bound > found.row.free {
+            let raised = home.run(AdvanceTag {
+                store: home.store(),
+                tag: tag.clone(),
+                id: closed.bound.saturating_sub(1),
+            });
+            raised.await??;
+        }
+        if !closed.marks.is_empty() {
+            let recorded = home.run(RecordClosed {
+                of: home.tag_in(tag),
+                key_space: found.row.key_space.clone(),
+                marks: closed.marks,
+            });
+            recorded.await??;
+        }
+        Ok(closed.since_now)
+    }
+
+    /// The same of a tag whose store keeps no such list: the mark of its place stands for its key space.
+    async fn settle_others(&self, tag: &Tag) -> Result<Vec<String>, Failure> {
+        let home = self.home_of(tag);
+        let mark = home.0.settings.mark();
+        let its = Home {
+            keys: home,
+            key_space: &mark,
+            is_open: IsOpen::Yes,
+            options: TagOptions::with_step(keywright_core::Step::LEAST),
+        };
+        Ok(self.close_elsewhere(tag, its, &[]).await?.since_now)
+    }
+
+    /// That a tag is open in a store where it is not at home, as far as those answer.
+    async fn open_elsewhere(&self, tag: &Tag) -> Option<Failure> {
+        let home = self.home_of(tag).store_name();
+        for keys in self.all().filter(|keys| keys.store_name() != home) {
+            let is_there = match keys.stands_here(tag).await {
+                Ok(Stands::Row(found)) => is_open(&found),
+                Ok(Stands::Others) => true,
+                Ok(Stands::Nothing) | Err(_) => false,
+            };
+            if is_there {
+                return Some(open_in_another(tag, keys.store_name(), home));
+            }
+        }
+        None
+    }
+
+    /// Closes a tag in all other stores, but those that are listed.
+    async fn close_elsewhere(
+        &self,
+        tag: &Tag,
+        home: Home<'_>,
+        listed: &[&str],
+    ) -> Result<Closed, Failure> {
+        let mut closed = Closed {
+            bound: 1,
+            marks: Vec::new(),
+            since_now: Vec::new(),
+        };
+        let is_other = |other: &&Keys| other.store_name() != home.keys.store_name();
+        let others: Vec<(&Keys, String)> = self
+            .all()
+            .filter(is_other)
+            .map(|other| (other, other.0.settings.mark()))
+            .filter(|(_, mark)| !listed.contains(&mark.as_str()))
+            .collect();
+        let mut rows: Vec<HomeRow> = Vec::new();
+        for keys in self.all() {
+            // What cannot be asked leads nowhere.
+            if let Ok(Stands::Row(found)) = keys.stands_here(tag).await {
+                rows.push(found.row);
+            }
+        }
+        let leads = leads_to(home.key_space, &rows);
+        for (other, mark) in others {
+            if other.has_own_tags() {
+                let claimed = other.run(ClaimHome {
+                    of: other.tag_in(tag),
+                    home: home.key_space.to_owned(),
+                    is_open: home.is_open,
+                    leads: leads.clone(),
+                    options: home.options,
+                });
+                let claimed = claimed.await??;
+                closed.bound = closed.bound.max(*claimed.outcome());
+                if let Plan::Change(_) = claimed {
+                    closed.since_now.push(other.store_name().to_owned());
+                }
+            } else if let Stands::Others = other.stands_here(tag).await? {
+                return Err(Refused::Open.failure(tag.as_str(), other.store_name()));
+            }
+            closed.marks.push(mark);
+        }
+        Ok(closed)
+    }
+
+    /// The row of a tag that must be there.
+    async fn found_here(&self, tag: &Tag) -> Result<FoundHome, Failure> {
+        match self.stands_here(tag).await? {
+            Stands::Row(found) => Ok(found),
+            Stands::Nothing | Stands::Others => {
+                Err(Refused::Missing.failure(tag.as_str(), self.store_name()))
+            }
+        }
+    }
+
+    /// What a move of a tag to this store would begin with, and where it is now.
+    pub(crate) async fn look_for_move(&self, tag: &Tag, to: &str) -> Result<MoveLook, Failure> {
+        let target = self.store_named(to)?.clone();
+        target.refuse_without_rows()?;
+        let there = match target.stands_here(tag).await? {
+            Stands::Row(found) => Some(found),
+            Stands::Nothing | Stands::Others => None,
+        };
+        let opening = there
+            .as_ref()
+            .filter(|found| found.row.standing == Standing::Opening && !found.row.is_dropped);
+        let (mut open, mut left, mut silent) = (None, None, None);
+        // Going on higher than need be does no harm.
+        let mut above = 1;
+        let is_other = |keys: &&Keys| keys.store_name() != target.store_name();
+        for keys in self.all().filter(is_other) {
+            match keys.stands_here(tag).await {
+                Ok(Stands::Row(found)) => {
+                    above = above.max(found.row.free);
+                    let its = opening.map(|found| Standing::Elsewhere(found.row.key_space.clone()));
+                    match (&open, is_open(&found)) {
+                        (Some((first, _)), true) => {
+                            return Err(open_in_both(
+                                tag,
+                                Keys::store_name(first),
+                                keys.store_name(),
+                            ));
+                        }
+                        (None, true) => open = Some((keys.clone(), found)),
+                        (_, false) if its.as_ref() == Some(&found.row.standing) => {
+                            left = Some((keys.clone(), found));
+                        }
+                        (_, false) => {}
+                    }
+                }
+                Ok(Stands::Others) => {
+                    let failure = Refused::Open.failure(tag.as_str(), keys.store_name());
+                    return Err(failure
+                        .hint("tags of other systems, and those behind key ports, do not move"));
+                }
+                Ok(Stands::Nothing) => {}
+                Err(failure) => silent = Some(failure),
+            }
+        }
+        let is_there = there.as_ref().filter(|there| is_open(there));
+        match (is_there, open, left, silent) {
+            (Some(_), Some((keys, _)), _, _) => {
+                Err(open_in_both(tag, keys.store_name(), target.store_name()))
+            }
+            (Some(there), None, _, _) => Ok(MoveLook::AtHome(there.row.free)),
+            (None, Some((from, found)), _, _) | (None, None, Some((from, found)), None) => {
+                let ends = MoveEnds {
+                    from,
+                    target,
+                    above,
+                };
+                Ok(MoveLook::From(ends, Box::new(found)))
+            }
+            // It may be open there, or know of more that was given.
+            (None, None, _, Some(failure)) => Err(failure),
+            (None, None, None, None) => {
+                let message = format!("tag \"{tag}\" is open in no store of the configuration");
+                Err(Failure::new(Cause::TagUnknown, message).hint(
+                    "use a configuration that has the store where it is; or keywright init makes it",
+                ))
+            }
+        }
+    }
+
+    /// Only Keywright's own tables say that a tag is closed.
+    fn refuse_without_rows(&self) -> Result<(), Failure> {
+        match self.has_own_tags() {
+            true => Ok(()),
+            false => {
+                let message = format!(
+                    "store \"{}\" cannot say that a tag is closed, so none moves there, or from there",
+                    self.store_name()
+                );
+                Err(Failure::new(Cause::TagInvalid, message).hint(
+                    "tags move between stores with dialect = \"keywright\" that are no redis://",
+                ))
+            }
+        }
+    }
+}
+
+/// Where a tag is, before it moves.
+#[derive(Debug)]
+pub(crate) enum MoveLook {
+    /// It is there already, with this first id that nobody was given.
+    AtHome(u64),
+    /// It is elsewhere, or was until it was closed in favour of the target.
+    From(MoveEnds, Box<FoundHome>),
+}
+
+/// The two stores of a move.
+#[derive(Debug, Clone)]
+pub(crate) struct MoveEnds {
+    pub(crate) from: Keys,
+    pub(crate) target: Keys,
+    /// The first id that none of the others gave, as they said at first.
+    above: u64,
+}
+
+impl MoveEnds {
+    /// Has the target's row wait: its key space.
+    pub(crate) async fn prepare(&self, tag: &Tag, from: &FoundHome) -> Result<String, Failure> {
+        self.from.run(CheckMovable(self.from.tag_in(tag))).await??;
+        let prepare = PrepareHome {
+            of: self.target.tag_in(tag),
+            options: from.options,
+        };
+        let prepared = self.target.run(prepare).await??;
+        Ok(prepared.outcome().clone())
+    }
+
+    /// Closes the tag for everybody where it was: the bound.
+    pub(crate) async fn close(&self, tag: &Tag, key_space: &str) -> Result<u64, Failure> {
+        let close = CloseHome {
+            of: self.from.tag_in(tag),
+            target: key_space.to_owned(),
+        };
+        let closed = self.from.run(close).await??;
+        self.from.0.store.note_seen(tag, *closed.outcome());
+        Ok(*closed.outcome())
+    }
+
+    /// Opens it in the target, above the bound that the tombstone records, which is read again.
+    pub(crate) async fn open(&self, tag: &Tag, key_space: &str) -> Result<u64, Failure> {
+        let left = self.from.found_here(tag).await?;
+        if left.row.standing != Standing::Elsewhere(key_space.to_owned()) {
+            return Err(Refused::Overtaken.failure(tag.as_str(), self.from.store_name()));
+        }
+        let open = OpenHome {
+            of: self.target.tag_in(tag),
+            key_space: key_space.to_owned(),
+            bound: left.row.free.max(self.above),
+            start: (left.start < left.row.free).then_some(left.start),
+            closed_in: (left.closed_in, vec![self.from.0.settings.mark()]),
+            mark: self.target.0.settings.mark(),
+        };
+        let opened = self.target.run(open).await??;
+        Ok(*opened.outcome())
+    }
+}
