@@ -7,7 +7,8 @@ use keywright_session::SeveralRows;
 const SAMPLE: &str = include_str!("../keywright.toml");
 
 /// What the sample shows in a comment and is no default.
-const WITHOUT_DEFAULT: [&str; 15] = [
+const WITHOUT_DEFAULT: [&str; 16] = [
+    "kept_ranges_file",
     "admin_password_file",
     "admin_password_env",
     "password_file",
@@ -49,7 +50,11 @@ fn defaults_that_the_sample_shows_are_the_defaults() -> Result<()> {
         })
         .collect();
     let [plain, shown] = [SAMPLE, &shown].map(Config::parse);
-    assert_eq!(format!("{:?}", plain?), format!("{:?}", shown?));
+    let (plain, mut shown) = (plain?, shown?);
+    // They are not the same text.
+    assert_ne!(plain.digest, shown.digest);
+    shown.digest.clone_from(&plain.digest);
+    assert_eq!(format!("{plain:?}"), format!("{shown:?}"));
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// A server with a table, another one with the store, and a program before both that keeps ranges in a file.
 struct Place {
-    _server: Upstream,
+    server: Upstream,
     store: Upstream,
     scratch: TempDir,
     config: ProxyConfig,
@@ -31,7 +31,7 @@ impl Place {
             Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
         let url = make_store(&store, "keywright", &[("orders", 1)])?;
         let scratch = TempDir::new()?;
-        let mut config = ProxyConfig::before(&server, &url).rule("shop.orders", "segment:orders");
+        let mut config = ProxyConfig::before(&server, &url).rule("shop.*", "segment:orders");
         config.store = format!(
             "kept_ranges_file = \"{}\"\nany_file_system = true\nwait_ms_max = 700\nstore_ms_max = 500\n",
             scratch.path().join("ranges").display()
@@ -39,7 +39,7 @@ impl Place {
         config.key_ports = vec!["keys = { orders = \"segment:orders\" }\n".to_owned()];
         config.more = format!("[limits]\nswitch_wait_ms_max = 1000\n{limits}");
         Ok(Place {
-            _server: server,
+            server,
             store,
             scratch,
             config,
@@ -318,4 +318,53 @@ fn what_is_kept_is_used_only_as_long_as_others_wait_for_the_program() -> Result<
     assert_refused(&proxy, "no kept ranges are used")?;
     place.store.restart()?;
     wait_until("keys", WAIT_MAX, || Ok(ids.insert(&proxy, 1).is_ok()))
+}
+
+/// Whether its ids are among those that are kept only the store can say.
+#[test]
+fn a_table_that_came_without_its_fence_gets_no_keys_before_the_store_was_asked() -> Result<()> {
+    let mut place = Place::new("switch_peer_wait_s = 900\n")?;
+    let mut ids = Ids::default();
+    let mut proxy = place.begin(&mut ids)?;
+    place.store.kill9()?;
+    proxy.kill9()?;
+    place.server.run(
+        "shop",
+        "CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT); INSERT INTO late (a) VALUES (1), (2)",
+    )?;
+    proxy.restart()?;
+    ids.insert(&proxy, 3)?;
+    let mut wire = proxy.wire("shop")?;
+    let refused = wire.run("INSERT INTO late (a) VALUES (3)").unwrap_err();
+    assert_has(&format!("{refused:#}"), &["1467"]);
+    place.store.restart()?;
+    wait_until("it has its fence", WAIT_MAX, || {
+        let mut wire = proxy.wire("shop")?;
+        let Ok(done) = wire.run("INSERT INTO late (a) VALUES (3)") else {
+            return Ok(false);
+        };
+        ids.add(done.last_insert_id);
+        Ok(true)
+    })
+}
+
+/// The file is the old program's until that has ended.
+#[test]
+fn the_new_program_of_a_take_over_keeps_when_the_old_one_has_ended() -> Result<()> {
+    let mut place = Place::new("switch_peer_wait_s = 900\n")?;
+    let mut ids = Ids::default();
+    let mut proxy = place.begin(&mut ids)?;
+    let mut old = proxy.take_over()?;
+    old.wait()?;
+    wait_until("a range is kept", WAIT_MAX, || {
+        ids.take(&proxy, 20)?;
+        Ok(kept(&place.file()) >= 300)
+    })?;
+    place.store.kill9()?;
+    proxy.kill9()?;
+    proxy.restart()?;
+    ids.insert(&proxy, 5)?;
+    ids.take(&proxy, 5)?;
+    assert!(is_on_kept_ranges(&proxy)?);
+    Ok(())
 }

@@ -45,6 +45,8 @@ struct State {
     file: Option<KeptFile>,
     /// It was given up, after a failure, or at the end.
     is_over: bool,
+    /// After a failure it could not be erased: it may say what it said before.
+    is_left: bool,
     /// What was found in it, until it is known whether that is used.
     found: Option<Result<Content, Unusable>>,
     /// The store was not heard of since the program has started on what was found.
@@ -222,29 +224,27 @@ impl Keeper {
     pub(crate) fn forget(&self, tag: &Tag, residue: Residue) -> bool {
         let mut state = self.state();
         let key = key(tag, residue);
-        if !state.ranges.contains_key(&key) {
-            return true;
-        }
-        if state.file.is_none() {
+        if state.is_left {
             return false;
         }
-        state.ranges.remove(&key);
-        self.write(&mut state)
+        match state.ranges.remove(&key) {
+            Some(_) => self.write(&mut state) || !state.is_left,
+            None => true,
+        }
     }
 
     /// From now on it says that this is in force; nothing: so that it is not used. False: it may say what it said before.
     pub(crate) fn stand(&self, standing: Option<&Standing>) -> bool {
         let standing = standing.and_then(KeptStanding::of);
         let mut state = self.state();
-        if state.standing == standing {
+        if state.is_left {
+            return false;
+        }
+        if state.standing == standing || state.file.is_none() {
             return true;
         }
-        if state.file.is_none() || state.is_over {
-            // What was found and not used is not this program's either.
-            return state.ranges.is_empty();
-        }
         state.standing = standing;
-        self.write(&mut state)
+        self.write(&mut state) || !state.is_left
     }
 
     /// Another configuration is in force from now on.
@@ -263,7 +263,7 @@ impl Keeper {
     pub(crate) fn heard(&self, boot_ms: u64) {
         let mut state = self.state();
         if std::mem::take(&mut state.is_in_use) {
-            info!("the store answers again: ranges that were kept are not all there is any more");
+            info!("the store answers again: what it gives comes behind what was kept");
         }
         let wait_ms = state.peer_wait_ms.saturating_sub(EARLIER_MS);
         state.until_boot_ms = boot_ms.saturating_add(wait_ms);
@@ -309,7 +309,7 @@ impl Keeper {
             // Whoever starts next may have it.
             state.file = None;
         }
-        state.ranges.is_empty()
+        !state.is_left
     }
 
     /// Writes all of it. After a failure it is erased, and nothing is kept any more.
@@ -337,16 +337,19 @@ impl Keeper {
             Err(why) => {
                 let path = self.settings.path.display();
                 state.is_over = true;
+                state.ranges.clear();
+                state.standing = None;
                 match file.erase() {
                     Ok(()) => {
                         error!(file = %path, "no ranges are kept any more, until the next start: {why}");
-                        state.ranges.clear();
-                        state.standing = None;
                     }
-                    Err(error) => error!(
-                        file = %path,
-                        "no ranges are kept any more, until the next start: {why}; and it cannot be erased, so what it says is lost: {error}"
-                    ),
+                    Err(error) => {
+                        state.is_left = true;
+                        error!(
+                            file = %path,
+                            "no ranges are kept any more, until the next start: {why}; and it cannot be erased, so what it says is lost: {error}"
+                        );
+                    }
                 }
                 false
             }

@@ -280,3 +280,47 @@ fn ranges_come_from_hosts_of_a_url() {
         assert!(told.contains(setting), "{told}");
     }
 }
+
+#[test]
+fn ranges_are_kept_in_a_file_of_their_own_where_the_store_has_tags() {
+    let with = |url: &str, path: &str, dialect: &str| RawStoreSettings {
+        kept_ranges_file: Some(path.into()),
+        dialect: dialect.to_owned(),
+        ..raw(url)
+    };
+    let mysql = "mysql://keywright@db/keywright";
+    let fine = with(mysql, "/var/lib/keywright/ranges", "keywright");
+    assert!(StoreSettings::new(&fine, &RawSnowflakeSettings::default()).is_ok());
+    // Wherever it is, its file system may be anything only by somebody's word, which needs no store in a file.
+    let any = RawStoreSettings {
+        any_file_system: true,
+        ..fine
+    };
+    assert!(StoreSettings::new(&any, &RawSnowflakeSettings::default()).is_ok());
+    for (url, path, dialect, problem) in [
+        (mysql, "ranges", "keywright", "is not an absolute path"),
+        (mysql, "/", "keywright", "is not an absolute path"),
+        (mysql, "/a/ranges", "leaf", "is for tags of dialect"),
+        (
+            "redis://ids-1",
+            "/a/ranges",
+            "keywright",
+            "gives ranges only",
+        ),
+        ("file:/a/b", "/a/b", "keywright", "is the file of the store"),
+        (
+            "file:///a/b",
+            "/a/b",
+            "keywright",
+            "is the file of the store",
+        ),
+    ] {
+        let settings = with(url, path, dialect);
+        let told = StoreSettings::new(&settings, &RawSnowflakeSettings::default());
+        let told = told.unwrap_err().to_string();
+        assert!(
+            told.contains("store.kept_ranges_file") && told.contains(problem),
+            "{told}"
+        );
+    }
+}

@@ -79,6 +79,7 @@ const COPIED: Budget = Budget {
 
 /// The machine starts again, perhaps with an older disk.
 const RESTARTED: Budget = Budget {
+    reservations: 1,
     restarts_of_machine: 1,
     ..COPIED
 };
@@ -92,6 +93,7 @@ const SWITCHED: Budget = Budget {
 
 fn larger(budget: Budget) -> Budget {
     Budget {
+        reservations: 2,
         starts: 4,
         ..budget
     }

@@ -44,6 +44,8 @@ pub enum Action {
     TimeOver,
     /// The tag's reserved ids are dropped by all, and tables have some of their own among them.
     Switch,
+    /// The kernel writes to the disk what was not written yet.
+    WrittenBack,
     /// What was not written to the disk is read as it was before.
     Forgotten,
     /// All programs end.
@@ -73,6 +75,7 @@ pub fn actions(actions: &mut Vec<Action>) {
         Action::StoreBack,
         Action::TimeOver,
         Action::Switch,
+        Action::WrittenBack,
         Action::Forgotten,
         Action::MachineRestarts,
         Action::Backup,
@@ -99,6 +102,7 @@ pub fn next(world: &World, action: Action, flaws: &[Flaw]) -> Option<World> {
         Action::StoreBack => next.is_store_up = true,
         Action::TimeOver => time_over(&mut next, flaws)?,
         Action::Switch => switch(&mut next, flaws)?,
+        Action::WrittenBack => next.file.disk = next.file.says,
         Action::Forgotten => next.file.says = next.file.disk,
         Action::MachineRestarts => restart(&mut next)?,
         Action::Backup => {

@@ -1,3 +1,5 @@
+mod kept;
+
 use keywright_core::{Step, StepPolicy, Tag};
 
 use super::*;
