@@ -27,7 +27,7 @@ pub enum ResidueError {
         modulus: i64,
     },
     /// No id leaves such a remainder.
-    #[error("remainder {remainder} is not below {modulus}")]
+    #[error("a remainder must be between 0 and {}, not {remainder}", modulus.saturating_sub(1))]
     Remainder {
         /// The refused number.
         remainder: i64,

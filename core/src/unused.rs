@@ -72,7 +72,7 @@ pub enum NotUsed {
     #[error("it is damaged, or of another version")]
     Damaged,
     /// Not the file that was written.
-    #[error("it is a copy")]
+    #[error("it is a copy, or was moved")]
     Copy,
     /// The server was started since, or is another one.
     #[error("the server was started since it was written, or is another one")]

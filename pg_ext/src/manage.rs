@@ -4,6 +4,7 @@ pub mod alter;
 pub mod assignment;
 pub mod begin_at;
 pub mod bucket;
+pub mod closing;
 pub mod definition;
 pub mod feed;
 pub mod feed_time;

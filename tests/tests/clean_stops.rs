@@ -64,7 +64,7 @@ fn a_clean_stop_leaves_nothing_out() -> Result<()> {
         assert_eq!(next, 151 + stops);
         assert!(reserved_to >= 1_000, "nothing was reserved for it");
     }
-    assert!(server.log_contains("2 tags go on with the ids that they had left")?);
+    assert!(server.log_contains("are issued first, of 2 tags")?);
     let mut client = server.client("postgres")?;
     let figures = "SELECT current_id || ' ' || (remaining > 800) || ' ' || refills FROM keywright.stats WHERE tag = 'orders'";
     assert_eq!(query_text(&mut client, figures)?, "153 true 0");
@@ -203,7 +203,7 @@ fn what_is_left_takes_no_places_away() -> Result<()> {
     server.stop(Stop::Fast)?;
     server.set("keywright.tags_max", "1");
     server.start()?;
-    assert!(server.log_contains("1 tags go on")?);
+    assert!(server.log_contains("are issued first, of 1 tags")?);
     let mut client = server.client("postgres")?;
     client.batch_execute("SELECT keywright.create_tag('third')")?;
     assert_eq!(query_i64(&mut client, "SELECT next_biz_id('third')")?, 1);

@@ -1,12 +1,13 @@
 //! Tags of which only the numbers of one remainder are ids: databases that issue side by side without a store, as with
 //! auto_increment_increment and auto_increment_offset in MySQL.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use anyhow::anyhow;
 use keywright_testkit::{
     IdLog, Load, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64, query_text,
 };
-use postgres::Client;
+use postgres::{Client, NoTls};
 
 const TAG: &str = "SELECT next_biz_id('orders') FROM generate_series(1, 400)";
 
@@ -133,20 +134,12 @@ fn what_is_refused() -> Result<()> {
         let error = expect_sql_error(client.batch_execute(&sql), state, message);
         assert!(!error.hint.is_empty(), "{error:?}");
     };
-    refused(
-        "increment => 3",
-        "22004",
-        "increment and remainder go together",
-    );
-    refused(
-        "remainder => 3",
-        "22004",
-        "increment and remainder go together",
-    );
+    refused("increment => 3", "22004", "an increment needs a remainder");
+    refused("remainder => 3", "22004", "a remainder needs an increment");
     refused(
         "increment => 3, remainder => 3",
         "22003",
-        "remainder 3 is not below 3",
+        "a remainder must be between 0 and 2, not 3",
     );
     refused(
         "increment => 0, remainder => 0",
@@ -162,6 +155,11 @@ fn what_is_refused() -> Result<()> {
         "increment => 3, remainder => 1, hide_bits => 63",
         "22003",
         "ids that hide their volume leave any remainder",
+    );
+    refused(
+        "start => 5, max => 5, increment => 3, remainder => 0",
+        "22003",
+        "no number from 5 to 5 leaves remainder 0 when divided by 3",
     );
     client.batch_execute("SELECT keywright.create_fed_tag('fed')")?;
     let fed = "SELECT keywright.alter_tag('fed', increment => 3, remainder => 1)";
@@ -254,5 +252,146 @@ fn such_a_tag_is_not_moved_to_a_store() -> Result<()> {
     let moved = client.batch_execute("SELECT keywright.move_to_fed('orders', 1)");
     let error = expect_sql_error(moved, "22003", "tag \"orders\" has increment 3");
     assert!(error.hint.contains("increment => 1"), "{error:?}");
+    Ok(())
+}
+
+/// A transaction that was begun before the change goes on with what holds now, or the change waits for it and says for whom.
+#[test]
+fn transactions_that_are_open_do_not_go_on_with_the_old_increment() -> Result<()> {
+    let server = server()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "SELECT keywright.create_tag('orders', increment => 3, remainder => 1, step => 100, step_min => 100); SELECT next_biz_id('orders')",
+    )?;
+    let change = |client: &mut Client, number: i64| {
+        client.batch_execute(&format!(
+            "SELECT keywright.alter_tag('orders', increment => 4, remainder => {number})"
+        ))?;
+        client.batch_execute("SELECT keywright.advance_tag('orders', 10000)")
+    };
+    let next = "SELECT next_biz_id('orders')";
+    for begin in ["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"] {
+        client.batch_execute(
+            "SELECT keywright.alter_tag('orders', increment => 3, remainder => 1)",
+        )?;
+        // So that the open transaction has reserved nothing, but taken from what others did.
+        query_i64(&mut client, next)?;
+        let mut open = server.client("postgres")?;
+        open.batch_execute(begin)?;
+        assert_eq!(query_i64(&mut open, next)? % 3, 1);
+        change(&mut client, 2)?;
+        query_i64(&mut client, next)?;
+        for _ in 0..4 {
+            assert_eq!(query_i64(&mut open, next)? % 4, 2, "{begin}");
+        }
+    }
+    // One that has reserved keeps its lock.
+    let mut open = server.client("postgres")?;
+    open.batch_execute("BEGIN")?;
+    query_i64(
+        &mut open,
+        "SELECT max(next_biz_id('orders')) FROM generate_series(1, 2000)",
+    )?;
+    client.batch_execute("SET keywright.refill_wait_ms_max = 300")?;
+    let held_up = change(&mut client, 3);
+    let error = expect_sql_error(held_up, "55P03", "orders");
+    assert!(error.detail.contains("holds"), "{error:?}");
+    open.batch_execute("COMMIT")?;
+    change(&mut client, 3)?;
+    assert_eq!(query_i64(&mut open, next)? % 4, 3);
+    // Nothing is issued in the transaction itself, which may be rolled back.
+    client.batch_execute(
+        "BEGIN; SELECT keywright.alter_tag('orders', increment => 1, remainder => 0)",
+    )?;
+    expect_sql_error(
+        client.batch_execute(next),
+        "55000",
+        "the source or the increment of the tag",
+    );
+    client.batch_execute("ROLLBACK")?;
+    assert_eq!(query_i64(&mut client, next)? % 4, 3);
+    Ok(())
+}
+
+/// What a sequence would give next counts, also if it was set or restarted and not called since.
+#[test]
+fn a_sequence_that_was_not_called_since_it_was_set_counts() -> Result<()> {
+    let server = server()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute("CREATE TABLE orders (id bigserial PRIMARY KEY, n integer)")?;
+    let rows = "INSERT INTO orders (n) SELECT FROM generate_series(1, 5); DELETE FROM orders";
+    let rows = rows
+        .replace("SELECT FROM", "SELECT g FROM")
+        .replace("(1, 5)", "(1, 5) g");
+    let mut next_tag = 0;
+    let mut adopted = |client: &mut Client| -> Result<i64> {
+        next_tag += 1;
+        let sql = format!("SELECT keywright.adopt('t{next_tag}', 'orders', 'id')");
+        Ok(query_i64(client, &sql)?)
+    };
+    assert_eq!(adopted(&mut client)?, 1, "it was never used");
+    client.batch_execute(&rows)?;
+    let released = query_i64(&mut client, "SELECT keywright.release('orders', 'id')")?;
+    assert_eq!(adopted(&mut client)?, released);
+
+    client.batch_execute(&rows)?;
+    query_i64(&mut client, "SELECT keywright.release('orders', 'id')")?;
+    client.batch_execute("ALTER SEQUENCE orders_id_seq1 RESTART WITH 5000")?;
+    assert_eq!(adopted(&mut client)?, 5_000);
+    Ok(())
+}
+
+/// The end of a sequence is the tag's, and that of a tag the sequence's; one that goes down, or has nothing left, is refused.
+#[test]
+fn ends_and_directions_of_sequences() -> Result<()> {
+    let server = server()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE SEQUENCE s MAXVALUE 20; CREATE TABLE orders (id bigint DEFAULT nextval('s')); INSERT INTO orders DEFAULT VALUES; \
+         CREATE SEQUENCE down INCREMENT -3; CREATE TABLE falling (id bigint DEFAULT nextval('down')); \
+         CREATE SEQUENCE full_up INCREMENT 3 MAXVALUE 9; CREATE TABLE filled (id bigint DEFAULT nextval('full_up')); \
+         INSERT INTO filled SELECT FROM generate_series(1, 3); \
+         CREATE SEQUENCE twice; CREATE TABLE doubled (id bigint DEFAULT nextval('twice') * 2)",
+    )?;
+    client.batch_execute("SELECT keywright.create_tag('longer')")?;
+    let longer = client.batch_execute("SELECT keywright.adopt('longer', 'orders', 'id')");
+    let error = expect_sql_error(longer, "55000", "ends at 20, and tag \"longer\" later");
+    assert!(error.hint.contains("max => 20"), "{error:?}");
+    assert_eq!(
+        query_i64(
+            &mut client,
+            "SELECT keywright.adopt('orders', 'orders', 'id')"
+        )?,
+        2
+    );
+    let end = "SELECT max FROM keywright.tags WHERE tag = 'orders'";
+    assert_eq!(query_i64(&mut client, end)?, 20);
+    let full = client.batch_execute("SELECT keywright.release('orders', 'id')");
+    expect_sql_error(full, "55000", "no other is left up to 20");
+    client.batch_execute("SELECT keywright.alter_tag('orders', max => 5000); SELECT keywright.release('orders', 'id')")?;
+    let end = "SELECT seqmax FROM pg_sequence WHERE seqrelid = 'orders_id_seq'::regclass";
+    assert_eq!(query_i64(&mut client, end)?, 5_000);
+
+    let down = client.batch_execute("SELECT keywright.adopt('falling', 'falling', 'id')");
+    expect_sql_error(down, "55000", "its sequence goes down");
+    let filled = client.batch_execute("SELECT keywright.adopt('filled', 'filled', 'id')");
+    expect_sql_error(filled, "55000", "no id is left up to 9");
+
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&said);
+    let mut config = server.config("postgres", "postgres");
+    config.notice_callback(move |notice| {
+        if let Ok(mut seen) = seen.lock() {
+            seen.push(notice.message().to_owned());
+        }
+    });
+    let mut listening = config.connect(NoTls)?;
+    listening.batch_execute("SELECT keywright.adopt('doubled', 'doubled', 'id')")?;
+    let said = said.lock().map_err(|_| anyhow!("a notice panicked"))?;
+    assert!(
+        said.iter()
+            .any(|message| message.contains("computed its values out of a sequence's numbers")),
+        "{said:?}"
+    );
     Ok(())
 }

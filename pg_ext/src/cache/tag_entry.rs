@@ -216,7 +216,9 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
     }
     // By this transaction: what the tag issued then a rollback would bring back.
     if relation::is_rewritten_here(row.sequence) {
-        return Err(uncommitted::failure("the source of the tag"));
+        return Err(uncommitted::failure(
+            "the source or the increment of the tag",
+        ));
     }
     match row.source {
         Source::Native => guard::may_be_native(tag, row.moves.number)?,

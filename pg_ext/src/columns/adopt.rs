@@ -85,12 +85,26 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
     }
     let start = {
         let extension = cached::extension()?;
-        let class = column.class()?;
+        let steps = Steps {
+            class: column.class()?,
+            end: column.end()?,
+        };
+        let is_computed = column.is_computed();
         let _owner = AsOwner::new(extension.owner);
-        begin_above(tag, above, class, &extension)?
+        let start = begin_above(tag, above, &steps, &extension)?;
+        if is_computed {
+            warn_of_computed(tag);
+        }
+        start
     };
     turn_over(column, &filler)?;
     Ok(start)
+}
+
+/// Which numbers the column's sequence gives.
+struct Steps {
+    class: Option<Residue>,
+    end: Option<i64>,
 }
 
 /// Has the tag issue above `above`, in the steps that the column's sequence went in: a new one, one that was dropped, or one that was
@@ -98,17 +112,25 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
 fn begin_above(
     tag: &Tag,
     above: i64,
-    class: Option<Residue>,
+    Steps { class, end }: &Steps,
     extension: &Extension,
 ) -> Result<i64, Failure> {
     let definition = |start| {
-        Definition::new(Some(start), STEP, (None, None), None, None)
-            .map(|definition| definition.of_class(class))
+        Definition::new(Some(start), STEP, (None, None), *end, None)
+            .map(|definition| definition.of_class(*class))
     };
+    let last = end.unwrap_or(ID_MAX);
     let first = |start: i64, class: Residue| {
         let first = class.first_from(start.cast_unsigned());
-        first.map_or(start, u64::cast_signed)
+        let first = first.filter(|first| *first <= last.cast_unsigned());
+        first.map(u64::cast_signed).ok_or_else(|| {
+            refused(&format!(
+                "it is at {above}, and no id is left up to {last} that its sequence may give"
+            ))
+            .hint("Give the sequence another end or INCREMENT first, if that takes nobody else's numbers.")
+        })
     };
+    first(above.saturating_add(1), class.unwrap_or(Residue::ALL))?;
     let known = tag_rows::known(tag, extension)?;
     let of_tag = known.as_ref().map(|known| known.class);
     let start = match known {
@@ -116,11 +138,14 @@ fn begin_above(
             if let Some(class) = class.filter(|class| *class != known.class) {
                 return Err(other_steps(tag, &known, class));
             }
+            if let Some(end) = *end {
+                ends_by(tag, end, extension)?;
+            }
             if let Some(hidden) = known.hidden.as_ref().filter(|_| above > 0) {
                 return Err(not_empty(tag, above, hidden));
             }
             let start = begin_at::begin_at(tag, &known, above + 1)?;
-            return Ok(first(start, known.class));
+            return first(start, known.class);
         }
         Some(known) => {
             let issued = sequence::last(sequences::of_tag(known.id)?);
@@ -130,7 +155,36 @@ fn begin_above(
     };
     tags::create(tag, &definition(start)?, Kind::Native(None), false)?;
     segment::advance(tag, start.cast_unsigned() - 1)?;
-    Ok(first(start, class.or(of_tag).unwrap_or(Residue::ALL)))
+    first(start, class.or(of_tag).unwrap_or(Residue::ALL))
+}
+
+/// Refuses a tag that goes on where the column's sequence ends: what comes there may be another database's.
+fn ends_by(tag: &Tag, end: i64, extension: &Extension) -> Result<(), Failure> {
+    let ends_later = tag_rows::find(tag, extension)?
+        .is_some_and(|row| row.end_max > end.cast_unsigned().saturating_add(1));
+    if !ends_later {
+        return Ok(());
+    }
+    Err(
+        refused(&format!(
+            "its sequence ends at {end}, and tag \"{tag}\" later"
+        ))
+        .hint(format!(
+            "If other databases have what comes then, SELECT keywright.alter_tag('{tag}', max => {end}) first; if nobody has, \
+             ALTER SEQUENCE … NO MAXVALUE."
+        )),
+    )
+}
+
+/// Ids of a tag are the numbers themselves.
+fn warn_of_computed(tag: &Tag) {
+    Failure::new(
+        Cause::AdoptRefused,
+        "the column's default computed its values out of a sequence's numbers",
+    )
+    .detail(format!("Ids of tag \"{tag}\" are all numbers above them."))
+    .hint("If others have some of those numbers, release the column, and give the tag an increment and a remainder, or a max.")
+    .report(PgLogLevel::WARNING);
 }
 
 /// The refusal of a tag that would issue ids between those of the column's sequence, which may be another database's.

@@ -159,8 +159,10 @@ impl Column {
              JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid \
              WHERE c.oid = $1 AND a.attnum = $2"
             .to_owned();
+        // One that was not called since it was made or restarted gives last_value next; what it gave before nobody knows.
         let given = format!(
-            "{PARTS} SELECT DISTINCT format('SELECT CASE WHEN is_called THEN last_value END FROM %I.%I', n.nspname, s.relname) {SEQUENCES}"
+            "{PARTS} SELECT DISTINCT format('SELECT CASE WHEN is_called THEN last_value ELSE last_value - least(%s, last_value) END FROM %I.%I', \
+                 q.seqincrement, n.nspname, s.relname) {SEQUENCES} JOIN pg_sequence q ON q.seqrelid = s.oid"
         );
         let largest = [stored, given]
             .iter()
@@ -169,6 +171,41 @@ impl Column {
             .fold(0, i64::max);
         row_security(before.flatten().as_deref().unwrap_or("on"))?;
         Ok(largest)
+    }
+
+    /// The last number that the sequences behind the column may give, where it is not the last of their type; `None`: they have no such end.
+    ///
+    /// # Errors
+    /// One of them goes down.
+    pub fn end(&self) -> Result<Option<i64>, Failure> {
+        let found = query::one_row(
+            &format!(
+                "{PARTS} SELECT min(q.seqmax) FILTER (WHERE q.seqmax < CASE q.seqtypid WHEN 'int2'::regtype THEN 32767 \
+                     WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END), bool_or(q.seqincrement < 0) {SEQUENCES} \
+                 JOIN pg_sequence q ON q.seqrelid = s.oid"
+            ),
+            &self.arguments(),
+            |row| (row.get::<i64>(1), row.get::<bool>(2)),
+        );
+        match found {
+            Some((_, Some(true))) => Err(refused("its sequence goes down, and ids of tags go up")
+                .hint("ALTER SEQUENCE … INCREMENT 1 first, with a value above all others that are in use anywhere.")),
+            Some((end, _)) => Ok(end),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a default is more than a call of nextval: then its numbers are not those of the sequence.
+    pub fn is_computed(&self) -> bool {
+        query::one_row(
+            &format!(
+                "{PARTS} SELECT true {SEQUENCES} WHERE ad.oid IS NOT NULL AND d.classid = 'pg_attrdef'::regclass \
+                 AND pg_get_expr(ad.adbin, ad.adrelid) !~ '^nextval[(]''[^()]*''::regclass[)]$' LIMIT 1"
+            ),
+            &self.arguments(),
+            |_| (),
+        )
+        .is_some()
     }
 
     /// The class of numbers that the sequences behind the column give, where they go on by more than 1; `None`: they do not.

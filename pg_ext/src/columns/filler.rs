@@ -9,6 +9,7 @@ use crate::catalog::{cached, node, sequences, tag_rows};
 use crate::failure::Failure;
 use crate::identity::bounds::Sequences;
 use crate::issue::{snowflake, tag};
+use crate::manage::definition::ID_MAX;
 use crate::manage::feed_time;
 use crate::server::role::AsOwner;
 use crate::server::sequence;
@@ -88,6 +89,21 @@ impl Filler {
                 Ok(known.map_or(Residue::ALL, |known| known.class))
             }
             Self::Snowflake => Ok(Residue::ALL),
+        }
+    }
+
+    /// The last number that it may issue, where it has an end of its own.
+    ///
+    /// # Errors
+    /// keywright's tables cannot be read.
+    pub fn end(&self) -> Result<Option<i64>, Failure> {
+        match self {
+            Self::Tag(tag) => {
+                let row = tag_rows::find(tag, &cached::extension()?)?;
+                let last = row.map(|row| row.end_max.saturating_sub(1).cast_signed());
+                Ok(last.filter(|last| *last < ID_MAX))
+            }
+            Self::Snowflake => Ok(None),
         }
     }
 

@@ -56,9 +56,16 @@ fn release(column: &Column) -> Result<i64, Failure> {
         .hint("Keep keywright for this column, or give it new numbers by hand."));
     }
     let class = one_class(&fillers)?;
+    let end = end_of(&fillers)?;
     let start = class.first_from(above.cast_unsigned() + 1);
-    let start = start.map_or(i64::MAX, u64::cast_signed);
-    let sequence = make_sequence(column, start, class)?;
+    let start = start.filter(|start| *start <= end.cast_unsigned());
+    let start = start.map(u64::cast_signed).ok_or_else(|| {
+        refused(&format!(
+            "ids up to {above} may have been issued, and no other is left up to {end}"
+        ))
+        .hint("Raise the tag's end with keywright.alter_tag, or keep keywright for this column.")
+    })?;
+    let sequence = make_sequence(column, (start, end), class)?;
     for filler in &fillers {
         grant_alike(sequence, filler)?;
     }
@@ -70,6 +77,15 @@ fn release(column: &Column) -> Result<i64, Failure> {
     ))?;
     relatives::tell_of_those_that_stay(others);
     Ok(start)
+}
+
+/// The last number that all of them may issue.
+fn end_of(fillers: &[Filler]) -> Result<i64, Failure> {
+    let mut end = i64::MAX;
+    for filler in fillers {
+        end = end.min(filler.end()?.unwrap_or(i64::MAX));
+    }
+    Ok(end)
 }
 
 /// The class of the ids that all of them issue; all numbers, where they differ.
@@ -100,8 +116,12 @@ fn named(number: &str) -> String {
     )
 }
 
-/// A sequence that begins at `start`, goes on in the steps of `class`, and is dropped with the column, owned by whoever owns the table.
-fn make_sequence(column: &Column, start: i64, class: Residue) -> Result<pg_sys::Oid, Failure> {
+/// A sequence that begins at `start`, ends at `end`, goes on in the steps of `class`, and is dropped with the column, owned by whoever owns the table.
+fn make_sequence(
+    column: &Column,
+    (start, end): (i64, i64),
+    class: Residue,
+) -> Result<pg_sys::Oid, Failure> {
     let [relation, attribute] = column.arguments();
     let taken =
         "SELECT FROM pg_class o WHERE o.relnamespace = s.relnamespace AND o.relname = s.name";
@@ -120,7 +140,7 @@ fn make_sequence(column: &Column, start: i64, class: Residue) -> Result<pg_sys::
     let increment = class.modulus();
     let each = |statement: &str| carry_out(&format!("SELECT {statement}"), &arguments);
     each(&format!(
-        "format('CREATE SEQUENCE %I.%I AS bigint INCREMENT BY {increment} START WITH {start}', s.nspname, s.name) FROM ({named}) AS s"
+        "format('CREATE SEQUENCE %I.%I AS bigint INCREMENT BY {increment} MAXVALUE {end} START WITH {start}', s.nspname, s.name) FROM ({named}) AS s"
     ))?;
     let sequence = query::one_row(
         &format!(

@@ -6,6 +6,7 @@ use pgrx::pg_extern;
 use crate::cache;
 use crate::catalog::{cached, suggest, tag_rows};
 use crate::failure::{Failure, OrRaise};
+use crate::manage::closing::begin_anew;
 use crate::manage::definition::{self, Definition, number};
 use crate::manage::tags::{change_row, require_native};
 use crate::server::{changes, sequence};
@@ -65,6 +66,9 @@ fn keywright_alter_tag(
             )
             .detail(format!("Ids up to {reserved} are reserved already."))
             .hint(format!("Choose a max from {reserved} on.")));
+        }
+        if class.is_some_and(|class| class != old.class) {
+            begin_anew(&tag, &old, &row)?;
         }
         let [increment, remainder] = definition::numbers(class.unwrap_or(old.class));
         change_row(

@@ -103,6 +103,28 @@ impl Definition {
     pub fn of_class(self, class: Option<Residue>) -> Self {
         Self { class, ..self }
     }
+
+    /// The same, if a number of its class lies between its start and its end.
+    ///
+    /// # Errors
+    /// None does.
+    pub fn with_an_id(self) -> Result<Self, Failure> {
+        let (class, start) = (self.class.unwrap_or(Residue::ALL), self.start.unwrap_or(1));
+        let first = class.first_from(start.cast_unsigned());
+        if first.is_some_and(|first| first <= self.max.cast_unsigned()) {
+            return Ok(self);
+        }
+        Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!(
+                "no number from {start} to {} leaves remainder {} when divided by {}",
+                self.max,
+                class.remainder(),
+                class.modulus()
+            ),
+        )
+        .hint("Choose a greater max, or another remainder."))
+    }
 }
 
 /// The smallest and the largest number that a tag may have, with ids of that many hidden bits.
@@ -128,12 +150,8 @@ pub fn class(
     let (increment, remainder) = match (increment, remainder) {
         (None, None) => return Ok(None),
         (Some(increment), Some(remainder)) => (increment, remainder),
-        (Some(_), None) | (None, Some(_)) => {
-            return Err(
-                Failure::new(Cause::ArgumentNull, "increment and remainder go together")
-                    .hint(CLASS_HINT),
-            );
-        }
+        (Some(_), None) => return Err(missing("an increment needs a remainder")),
+        (None, Some(_)) => return Err(missing("a remainder needs an increment")),
     };
     let class = Residue::new(increment.into(), remainder.into()).map_err(|error| {
         Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(CLASS_HINT)
@@ -146,6 +164,10 @@ pub fn class(
         .hint("Leave increment and remainder out, or hide_bits."));
     }
     Ok(Some(class))
+}
+
+fn missing(message: &str) -> Failure {
+    Failure::new(Cause::ArgumentNull, message).hint(CLASS_HINT)
 }
 
 const CLASS_HINT: &str = "The first of three databases has increment => 3, remainder => 1, the second remainder => 2, the third remainder => 0.";

@@ -20,16 +20,13 @@
 //! A catalogue of after 6 is a native one as any other, until the setting counts the next move.
 //! `store/tests/move_model` checks all orders.
 
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
 use keywright_core::cause::Cause;
 use keywright_core::key_space::key_space_mark;
 use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
 use keywright_core::writer::Note;
 use pgrx::iter::TableIterator;
-use pgrx::{name, pg_extern, pg_sys};
+use pgrx::{name, pg_extern};
 
 use crate::arguments::required;
 use crate::cache;
@@ -39,19 +36,16 @@ use crate::catalog::tag_rows::{self, Known, TagRow};
 use crate::catalog::{cached, damage, sequences, suggest};
 use crate::durable::flush;
 use crate::durable::locks::Wanted;
-use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::writer;
+use crate::manage::closing::{close, hold, name as tag_name, until_then};
 use crate::manage::hand_over::hex;
 use crate::manage::lower_bound::restart;
 use crate::manage::tags::change_row;
 use crate::refill::{fed, segment, segment_plan};
-use crate::server::{changes, clock, cluster, log, process, sequence, transaction};
+use crate::server::{changes, clock, cluster, log, process, sequence};
 use crate::shmem::area::Feeding;
 use crate::shmem::key::Source;
-use crate::shmem::slot::Slot;
-use crate::shmem::tag_slot::TagSlot;
-use crate::shmem::{directory, reuse};
 use crate::{arguments, guard, settings};
 
 type Standing = TableIterator<
@@ -77,7 +71,7 @@ fn keywright_tag_move(tag: Option<&[u8]>) -> Standing {
         guard::require_preload()?;
         let tag = arguments::tag_of(tag)?;
         let (_, row) = existing(&tag, &cached::extension()?)?;
-        flush::make_durable(until_then(), &|| name(&tag))?;
+        flush::make_durable(until_then(), &|| tag_name(&tag))?;
         let key_space = match row.source {
             Source::Native => None,
             Source::Fed => sequence::last(row.note),
@@ -126,7 +120,7 @@ fn keywright_move_opened(tag: Option<&[u8]>, number: Option<i32>, key_space: Opt
             ));
         }
         Wanted::to_change(&[row.sequence, row.note])
-            .lock(until_then().deadline(), &|| name(&tag))?;
+            .lock(until_then().deadline(), &|| tag_name(&tag))?;
         match sequence::last(row.note) {
             Some(noted) if noted.cast_unsigned() != mark => {
                 return Err(fed::another_key_space(tag.as_str()));
@@ -134,7 +128,7 @@ fn keywright_move_opened(tag: Option<&[u8]>, number: Option<i32>, key_space: Opt
             Some(_) => {}
             None => sequence::set(row.note, mark.cast_signed()),
         }
-        flush::make_durable(until_then(), &|| name(&tag))
+        flush::make_durable(until_then(), &|| tag_name(&tag))
     };
     opened().or_raise();
 }
@@ -189,15 +183,6 @@ fn existing(tag: &Tag, extension: &Extension) -> Result<(Known, TagRow), Failure
     let known = tag_rows::existing(tag, extension)?;
     let row = tag_rows::find(tag, extension)?.ok_or_else(|| suggest::unknown_tag(tag))?;
     Ok((known, row))
-}
-
-fn name(tag: &Tag) -> String {
-    format!("tag \"{tag}\"")
-}
-
-fn until_then() -> Urgency {
-    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
-    Urgency::Needed { deadline }
 }
 
 fn out_of_turn(tag: &Tag, row: &TagRow, why: &str) -> Failure {
@@ -329,43 +314,6 @@ fn move_to_native(
         "tag \"{tag}\" issues ids of its own again, above {above}"
     ));
     Ok(())
-}
-
-/// Keeps every other session from refilling the tag until this transaction ends. Before any gate: who is in one may wait for these.
-fn hold(tag: &Tag, row: &TagRow) -> Result<(), Failure> {
-    Wanted::alone(&[row.sequence, row.note]).lock(until_then().deadline(), &|| name(tag))
-}
-
-/// Closes and drains all words of the tag that this life of memory has, each under its gate: they go on where they were if the transaction fails, above
-/// the bound. Returns the first id above all that they may have issued or were handed over.
-fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
-    let (database, transaction) = (
-        process::database().to_u32(),
-        transaction::subtransaction_number(),
-    );
-    let mut end = 0;
-    for (tag, key) in directory::slots::<TagSlot>() {
-        let is_meant = key.is_in(database) && key.sequence() == sequence;
-        if !is_meant || reuse::is_dropped(tag.slot) {
-            continue;
-        }
-        let slot = tag.slot;
-        let figures = (&slot.waits, &slot.wait_us);
-        let is_gone = || !tag.is_current();
-        let held = turn::enter(&slot.gate, until_then(), figures, is_gone)?;
-        // Passed on to another key meanwhile: nothing of it was unrecorded.
-        if is_gone() {
-            continue;
-        }
-        if held.is_none() {
-            return Err(turn::held_up(&slot.gate));
-        }
-        slot.closed_by().store(transaction, Ordering::Release);
-        slot.drain();
-        let floor = slot.fed.floor.load(Ordering::Relaxed);
-        end = end.max(slot.word.hi()).max(floor);
-    }
-    Ok(end)
 }
 
 fn write(

@@ -298,7 +298,8 @@ fn keywright_create_tag(
             max,
             request.as_ref().map(hide::HideRequest::bits),
         )?
-        .of_class(class);
+        .of_class(class)
+        .with_an_id()?;
         let kind = Kind::Native(request);
         create(&tag, &definition, kind, forget_issued.unwrap_or(false))
     };

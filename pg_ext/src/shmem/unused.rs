@@ -54,7 +54,7 @@ pub fn take_at_start() {
         Ok(Some(Ok(all))) => {
             let tags = all.iter().filter(|unused| give(unused)).count();
             log::tell(&format!(
-                "{tags} tags go on with the ids that they had left when the server was stopped"
+                "ids that were left when the server was stopped are issued first, of {tags} tags"
             ));
         }
         Ok(Some(Err(reason))) => log::tell(&format!(

@@ -1,0 +1,97 @@
+//! All words of a tag are closed in a transaction that changes where its ids come from, or which numbers are ids: what sessions know of it
+//! is worth nothing then, whatever transactions they are in.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use keywright_core::tag::Tag;
+use pgrx::pg_sys;
+
+use crate::catalog::sequences;
+use crate::catalog::statements::run;
+use crate::catalog::tag_rows::{Known, TagRow};
+use crate::durable::flush;
+use crate::durable::locks::Wanted;
+use crate::durable::turn::{self, Urgency};
+use crate::failure::Failure;
+use crate::manage::lower_bound::restart;
+use crate::refill::segment_plan;
+use crate::server::{process, sequence, transaction};
+use crate::settings;
+use crate::shmem::slot::Slot;
+use crate::shmem::tag_slot::TagSlot;
+use crate::shmem::{area, directory, reuse};
+
+/// What to call a tag in messages.
+pub(super) fn name(tag: &Tag) -> String {
+    format!("tag \"{tag}\"")
+}
+
+/// How long a change waits for those who refill.
+pub(super) fn until_then() -> Urgency {
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    Urgency::Needed { deadline }
+}
+
+/// Keeps every other session from refilling the tag until this transaction ends. Before any gate: who is in one may wait for these.
+pub(super) fn hold(tag: &Tag, row: &TagRow) -> Result<(), Failure> {
+    Wanted::alone(&[row.sequence, row.note]).lock(until_then().deadline(), &|| name(tag))
+}
+
+/// Closes and drains all words of the tag that this life of memory has, each under its gate: they go on where they were if the transaction fails, above
+/// the bound. Returns the first id above all that they may have issued or were handed over.
+pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
+    let (database, transaction) = (
+        process::database().to_u32(),
+        transaction::subtransaction_number(),
+    );
+    let mut end = 0;
+    for (tag, key) in directory::slots::<TagSlot>() {
+        let is_meant = key.is_in(database) && key.sequence() == sequence;
+        if !is_meant || reuse::is_dropped(tag.slot) {
+            continue;
+        }
+        let slot = tag.slot;
+        let figures = (&slot.waits, &slot.wait_us);
+        let is_gone = || !tag.is_current();
+        let held = turn::enter(&slot.gate, until_then(), figures, is_gone)?;
+        // Passed on to another key meanwhile: nothing of it was unrecorded.
+        if is_gone() {
+            continue;
+        }
+        if held.is_none() {
+            return Err(turn::held_up(&slot.gate));
+        }
+        slot.closed_by().store(transaction, Ordering::Release);
+        slot.drain();
+        let floor = slot.fed.floor.load(Ordering::Relaxed);
+        end = end.max(slot.word.hi()).max(floor);
+    }
+    Ok(end)
+}
+
+/// Closes a native tag and gives it new words above all that the old ones may have issued, once the transaction commits. Until then it issues nothing
+/// here, and whoever needs a refill waits.
+///
+/// # Errors
+/// Somebody else refills, or did in a transaction that is open.
+pub(super) fn begin_anew(tag: &Tag, known: &Known, row: &TagRow) -> Result<(), Failure> {
+    if !area::is_there() {
+        return Ok(());
+    }
+    hold(tag, row)?;
+    let issued = close(row.sequence)?;
+    let [bound_name, _] = sequences::names_of_tag(known.id);
+    match sequence::last(row.sequence) {
+        // Nobody has ever taken an id of it.
+        None => run(
+            &format!("ALTER SEQUENCE keywright.{bound_name} RESTART"),
+            &[],
+        )
+        .map(drop),
+        Some(last) => {
+            let end = segment_plan::end_of(Some(last)).max(issued);
+            restart(&bound_name, row.sequence, flush::last_of(end)?)
+        }
+    }
+}
