@@ -4,6 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use keywright_core::Cause;
+use tokio::task::JoinError;
+
+/// What becomes of a transaction whose thread has ended.
+pub(crate) fn broken_off<T>(error: JoinError) -> Result<T, Failure> {
+    Err(Failure::new(
+        Cause::StoreUnavailable,
+        format!("the transaction in the store was broken off: {error}"),
+    ))
+}
 
 /// A failure on its way to the client. Cheap to clone: everybody who waited for one refill gets the same.
 #[derive(Clone, PartialEq, Eq)]

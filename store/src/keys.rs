@@ -1,7 +1,6 @@
 //! All sources of one store, and the thread that talks to it.
 
 mod assignments;
-mod elsewhere;
 mod followed_users;
 pub(crate) mod homes;
 mod kept;
@@ -19,16 +18,16 @@ use std::time::Duration;
 use keywright_core::{Cause, Tag};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinError;
 use tracing::{info, warn};
 
 use crate::clock::{Clock, SystemClock};
-use crate::failure::Failure;
+use crate::elsewhere::Elsewhere;
+use crate::failure::{Failure, broken_off};
 use crate::feed::{self, FeedStats, Feeder};
 use crate::kept::keeper::Keeper;
 use crate::lease::space::Space;
 use crate::seat::Seat;
-use crate::settings::{FeedSettings, StoreSettings};
+use crate::settings::{FeedSettings, FurtherStore, StoreSettings};
 use crate::sources::segment::{SegmentSupply, refilling};
 use crate::sources::source::{Source, Supply};
 use crate::sources::stats::SourceStats;
@@ -43,21 +42,11 @@ use crate::switch::space::KeySpace;
 use keywright_core::residue::Residue;
 
 pub(crate) use assignments::not_assigned;
-pub(crate) use elsewhere::Elsewhere;
 pub use followed_users::FollowedUsers;
 use followed_users::Following;
 pub use manage::{Finding, Severity};
 pub use order::{OrderNode, OrderStats};
-use several::Further;
 pub use several::StoreUp;
-
-/// What becomes of a transaction whose thread has ended.
-fn broken_off<T>(error: JoinError) -> Result<T, Failure> {
-    Err(Failure::new(
-        Cause::StoreUnavailable,
-        format!("the transaction in the store was broken off: {error}"),
-    ))
-}
 
 fn draining() -> Failure {
     Failure::new(
@@ -89,6 +78,13 @@ struct Inner {
     elsewhere: OnceLock<Arc<Elsewhere>>,
     /// Dropped with the last clone: the store's thread ends.
     end: Arc<oneshot::Sender<()>>,
+}
+
+/// A store that holds some tags.
+#[derive(Debug)]
+struct Further {
+    its: FurtherStore,
+    keys: Keys,
 }
 
 /// Sources by what was asked for, and what they draw from: all sources of one tag draw from one supply.
@@ -124,7 +120,10 @@ impl Keys {
     ) -> Result<Self, Failure> {
         let further = settings.further().iter().map(|store| {
             let keys = Self::open_one(store.settings().clone(), Arc::clone(&clock), Vec::new())?;
-            Ok(Further::new(store, keys))
+            Ok(Further {
+                its: store.clone(),
+                keys,
+            })
         });
         let further: Vec<Further> = further.collect::<Result<_, Failure>>()?;
         let keys = Self::open_one(settings, clock, further)?;

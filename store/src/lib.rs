@@ -32,6 +32,7 @@ mod assign;
 mod clock;
 mod database;
 mod dialect;
+mod elsewhere;
 mod engine;
 mod failure;
 mod feed;

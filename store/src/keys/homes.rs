@@ -3,8 +3,8 @@
 use keywright_core::{Cause, Tag};
 
 use super::Keys;
-use super::elsewhere::{Stands, is_open};
 use super::several::{open_in_another, open_in_both};
+use crate::elsewhere::{Stands, is_open};
 use crate::failure::Failure;
 use crate::home::{HomeRow, IsOpen, Plan, Refused, Standing, leads_to};
 use crate::store::advance::AdvanceTag;

@@ -4,31 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use keywright_core::{Cause, Tag};
 
-use super::elsewhere::{Elsewhere, Stands, is_open, stands};
 use super::{Finding, Keys, Severity};
+use crate::elsewhere::{Elsewhere, Stands, is_open, stands};
 use crate::failure::Failure;
 use crate::home::Standing;
-use crate::settings::FurtherStore;
 use crate::store::home_rows::TagIn;
 use crate::store::tag_admin::TagListing;
 use crate::store::tag_read::closed_here;
 use crate::store::tag_rows::may_be_open;
-
-/// A store that holds some tags.
-#[derive(Debug)]
-pub(super) struct Further {
-    its: FurtherStore,
-    pub(super) keys: Keys,
-}
-
-impl Further {
-    pub(super) fn new(its: &FurtherStore, keys: Keys) -> Self {
-        Self {
-            its: its.clone(),
-            keys,
-        }
-    }
-}
 
 /// A store, and whether it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

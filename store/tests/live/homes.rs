@@ -10,6 +10,7 @@ use keywright_testkit::Result;
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag,
 };
+use crate::others::LEAF;
 
 on_engines!(
     a_move_that_breaks_off_anywhere_is_gone_on_with,
@@ -246,6 +247,58 @@ fn a_tag_that_was_there_before_the_second_store(engine: Engine) -> Result<()> {
         let refused = takes(&other, "another", &log).await.unwrap_err();
         assert_eq!(refused.cause(), Cause::TagHomeUnknown, "{refused}");
         takes(&Keys::open(settings(away)?)?, "again", &log).await?;
+        Ok(())
+    })
+}
+
+/// A table of another system says nothing of other stores, so these are asked, and one that cannot be is waited for.
+#[test]
+fn a_tag_of_another_system_is_closed_in_our_store() -> Result<()> {
+    let (main, leaf) = (
+        Schema::of(Engine::File, "kw_home_own")?,
+        Schema::new("kw_home_leaf")?,
+    );
+    leaf.sql(LEAF)?;
+    let log = IssuedLog::default();
+    let named = |name: &str, raw: RawStoreSettings| RawStoreSettings {
+        name: name.to_owned(),
+        ..raw
+    };
+    let far = RawStoreSettings {
+        dialect: "leaf".to_owned(),
+        wait_ms_max: 500,
+        tags: vec!["orders".to_owned()],
+        ..named("far", leaf.raw())
+    };
+    let opened = |main: RawStoreSettings| {
+        let raw = RawStores(vec![named("main", main), far.clone()]);
+        let settings = StoreSettings::of_all(&raw, &RawSnowflakeSettings::default())?;
+        anyhow::Ok(Keys::open(settings)?)
+    };
+    runtime()?.block_on(async {
+        let keys = opened(main.raw())?;
+        for store in keys.stores() {
+            store.init().await?;
+        }
+        let unsettled = takes(&keys, "too early", &log).await.unwrap_err();
+        assert_eq!(unsettled.cause(), Cause::TagHomeUnknown, "{unsettled}");
+        assert_eq!(keys.settle(&tag("orders")).await?, ["main"]);
+        let keys = opened(main.raw())?;
+        takes(&keys, "ours", &log).await?;
+        let alone = open(&main.raw())?;
+        let twice = alone.create_tag(&tag("orders"), &small_steps(100)).await;
+        assert_eq!(twice.unwrap_err().cause(), Cause::TagExists);
+        let moved = all_steps(&mut Relocating::new(keys, tag("orders"), "main")).await;
+        let moved = moved.unwrap_err();
+        assert!(moved.to_string().contains("do not move"), "{moved}");
+        // Whoever starts while our store is away knows nothing of it.
+        let nowhere = main.raw().url.replace("store.db", "nowhere.db");
+        let away = opened(RawStoreSettings {
+            url: nowhere,
+            ..main.raw()
+        })?;
+        let unknown = takes(&away, "while it is away", &log).await.unwrap_err();
+        assert_eq!(unknown.cause(), Cause::TagHomeUnknown, "{unknown}");
         Ok(())
     })
 }

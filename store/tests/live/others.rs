@@ -8,7 +8,7 @@ use mysql_async::{Conn, Opts};
 
 use crate::common::{IssuedLog, Schema, open, runtime, segment, take_many};
 
-const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT(20) NOT NULL DEFAULT '1', \
+pub const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT(20) NOT NULL DEFAULT '1', \
     step INT(11) NOT NULL, description VARCHAR(256) DEFAULT NULL, \
     update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB; \
     INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 100)";

@@ -10,8 +10,8 @@ use tracing::{info, warn};
 
 use super::{ANOTHER_TAG, Origin, SegmentSupply};
 use crate::backoff::Backoff;
+use crate::elsewhere::Elsewhere;
 use crate::failure::Failure;
-use crate::keys::Elsewhere;
 use crate::reserve::StepTrack;
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;

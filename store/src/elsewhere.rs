@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use keywright_core::{Cause, Tag};
 use tokio::runtime::Handle;
 
-use super::broken_off;
-use crate::failure::Failure;
+use crate::failure::{Failure, broken_off};
 use crate::home::{Refused, Standing};
 use crate::store::home_rows::{FoundHome, ReadHome, TagIn};
 use crate::store::ranges::LookAtTags;
@@ -15,7 +14,7 @@ use crate::store::tag_rows::unsettled;
 
 /// What stands in a store of a tag; one that keeps no rows says only whether it has it.
 #[derive(Debug, Clone)]
-pub(super) enum Stands {
+pub(crate) enum Stands {
     Nothing,
     Row(FoundHome),
     /// A tag of another system's, or one behind a key port.
@@ -31,10 +30,10 @@ pub(crate) struct Elsewhere {
 }
 
 /// Whether a store gives ranges and keeps no rows.
-pub(super) type IsRanges = bool;
+pub(crate) type IsRanges = bool;
 
 impl Elsewhere {
-    pub(super) fn new(others: Vec<(TagIn, Handle, IsRanges)>) -> Self {
+    pub(crate) fn new(others: Vec<(TagIn, Handle, IsRanges)>) -> Self {
         Self {
             others,
             certain: Mutex::default(),
@@ -86,11 +85,11 @@ impl Elsewhere {
     }
 }
 
-pub(super) fn is_open(found: &FoundHome) -> bool {
+pub(crate) fn is_open(found: &FoundHome) -> bool {
     found.row.standing == Standing::Open && !found.row.is_dropped
 }
 
-pub(super) async fn stands(
+pub(crate) async fn stands(
     of: TagIn,
     handle: &Handle,
     is_ranges: IsRanges,
