@@ -1,7 +1,10 @@
 //! All sources of one store, and the thread that talks to it.
 
 mod assignments;
+mod check;
+mod feeding;
 mod followed_users;
+mod hand_back;
 pub(crate) mod homes;
 mod kept;
 mod manage;
@@ -13,21 +16,19 @@ mod users;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use keywright_core::{Cause, Tag};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
-use tracing::{info, warn};
 
 use crate::clock::{Clock, SystemClock};
 use crate::elsewhere::Elsewhere;
 use crate::failure::{Failure, broken_off};
-use crate::feed::{self, FeedStats, Feeder};
+use crate::feed::Feeder;
 use crate::kept::keeper::Keeper;
 use crate::lease::space::Space;
 use crate::seat::Seat;
-use crate::settings::{FeedSettings, FurtherStore, StoreSettings};
+use crate::settings::{FurtherStore, StoreSettings};
 use crate::sources::segment::{SegmentSupply, refilling};
 use crate::sources::source::{Source, Supply};
 use crate::sources::stats::SourceStats;
@@ -35,16 +36,16 @@ use crate::sources::time::keeper;
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
-use crate::store::returned::{Rest, Return};
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
 use keywright_core::residue::Residue;
 
 pub(crate) use assignments::not_assigned;
+pub use check::{Finding, Severity};
 pub use followed_users::FollowedUsers;
 use followed_users::Following;
-pub use manage::{Finding, Severity};
+
 pub use order::{OrderNode, OrderStats};
 pub use several::StoreUp;
 
@@ -246,63 +247,6 @@ impl Keys {
         supply
     }
 
-    /// Feeds a server from now on, until the clean stop.
-    ///
-    /// # Errors
-    /// [`Cause::Draining`] after [`Keys::hand_back`].
-    pub fn feed(&self, settings: FeedSettings) -> Result<(), Failure> {
-        let mut sources = self.sources();
-        if sources.closed {
-            return Err(draining());
-        }
-        let feeder = Arc::new(Feeder::new(settings));
-        sources.feeders.push(Arc::clone(&feeder));
-        let limits = self.0.settings.limits;
-        self.0.runtime.spawn(feed::run(
-            feeder,
-            Arc::clone(&self.0.store),
-            limits,
-            self.0.settings.snowflake.clone(),
-        ));
-        Ok(())
-    }
-
-    /// Whether a server can be fed: is it there, has the database the extension, and may the user feed.
-    ///
-    /// # Errors
-    /// What is in the way.
-    pub async fn check_feed(&self, settings: &FeedSettings) -> Result<(), Failure> {
-        let settings = settings.clone();
-        let check = self
-            .0
-            .runtime
-            .spawn(async move { feed::check(&settings).await });
-        check.await.unwrap_or_else(broken_off)
-    }
-
-    /// The largest id of each tag that a server was handed. From here on a store that reserved less counts as one that has gone back.
-    ///
-    /// # Errors
-    /// The server cannot be asked.
-    pub async fn handed_over(&self, settings: &FeedSettings) -> Result<Vec<(Tag, u64)>, Failure> {
-        let (settings, store) = (settings.clone(), Arc::clone(&self.0.store));
-        let ask = self
-            .0
-            .runtime
-            .spawn(async move { feed::handed_over(&settings, &store).await });
-        ask.await.unwrap_or_else(broken_off)
-    }
-
-    /// Figures of the servers that are fed.
-    pub fn feed_stats(&self) -> Vec<FeedStats> {
-        let sources = self.sources();
-        sources
-            .feeders
-            .iter()
-            .map(|feeder| feeder.stats())
-            .collect()
-    }
-
     /// Runs a task on the store's thread; the receiver sees the sender go when it has ended.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> watch::Receiver<()> {
         let (running, ended) = watch::channel(());
@@ -384,89 +328,6 @@ impl Keys {
         let sources = self.sources();
         let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
         of_tag.for_each(|(_, supply)| supply.meet(key_space_id));
-    }
-
-    /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
-    /// first by whoever starts next. Takes no longer than four transactions in the store may.
-    pub async fn hand_back(&self) {
-        self.leave_order().await;
-        let further = self.0.further.iter().map(|store| {
-            let keys = store.keys.clone();
-            self.0.runtime.spawn(async move {
-                keys.hand_back_rests().await;
-                keys.0.store.close().await;
-            })
-        });
-        let further: Vec<_> = further.collect();
-        self.hand_back_rests().await;
-        self.0.store.close().await;
-        for store in further {
-            // One that broke off has lost rests, and nothing else.
-            drop(store.await);
-        }
-    }
-
-    async fn hand_back_rests(&self) {
-        let (segments, tasks) = {
-            let mut sources = self.sources();
-            sources.closed = true;
-            self.0.seat.close();
-            for supply in sources.segments.values() {
-                supply.demand.close();
-            }
-            for supply in &sources.times {
-                supply.demand.close();
-            }
-            for feeder in &sources.feeders {
-                feeder.close();
-            }
-            for following in &sources.followings {
-                following.close();
-            }
-            let segments: Vec<_> = sources.segments.values().cloned().collect();
-            (segments, std::mem::take(&mut sources.tasks))
-        };
-        let transaction_max = Duration::from_millis(self.0.settings.limits.store_ms_max);
-        // A refill under way may still be published: wait for its end, then take what is left.
-        let ended = async {
-            for mut task in tasks {
-                while task.changed().await.is_ok() {}
-            }
-        };
-        if tokio::time::timeout(transaction_max * 2, ended)
-            .await
-            .is_err()
-        {
-            warn!("a transaction in the store did not end; what it reserved is lost");
-        }
-        let was_erased = self.stop_keeping();
-        let rests: Vec<_> = segments
-            .iter()
-            .flat_map(|supply| supply.take_rest(was_erased))
-            .collect();
-        if rests.is_empty() {
-            return;
-        }
-        let ranges = rests.len();
-        if self.0.settings.gives_ranges_only() {
-            let ids = |rest: &Rest| rest.end.saturating_sub(rest.start);
-            let ids: u64 = rests.iter().map(ids).sum();
-            info!(
-                ranges,
-                ids, "the store takes no rests of reservations back: they are lost"
-            );
-            return;
-        }
-        let give = Return {
-            store: Arc::clone(&self.0.store),
-            rests,
-        };
-        match self.run(give).await {
-            Ok(returned) => info!(ranges, returned, "handed back the rests of reservations"),
-            Err(failure) => {
-                warn!(%failure, ranges, "rests could not be handed back; they are lost")
-            }
-        }
     }
 
     /// Figures of everything that sources draw from.

@@ -12,6 +12,7 @@ mod problems;
 mod raw;
 mod redis;
 mod several;
+mod snowflake;
 mod tls;
 mod url;
 mod worker;
@@ -136,7 +137,7 @@ impl StoreSettings {
         if store.accept_loss_on_failover && !redis::is_one(&store.url) {
             problems.add("store.accept_loss_on_failover", "is for redis://");
         }
-        let snowflake = snowflake_settings(snowflake, &mut problems);
+        let snowflake = snowflake::settings(snowflake, &mut problems);
         if let (Some(engine), Some(its)) = (&engine, &snowflake) {
             worker::check_table(engine, &its.worker_ids, &mut problems);
         }
@@ -394,74 +395,6 @@ fn check_limits(store: &RawStoreSettings, problems: &mut Problems) {
     problems.within("store.refill_percent", store.refill_percent, 1, 99);
     problems.within("store.step_max", store.step_max, 1, Step::MAX);
     problems.within("store.cover_ms", store.cover_ms, 1, 24 * HOUR_MS);
-}
-
-fn snowflake_settings(
-    raw: &RawSnowflakeSettings,
-    problems: &mut Problems,
-) -> Option<SnowflakeSettings> {
-    const HOUR_MS: u64 = 3_600_000;
-    problems.within("snowflake.lease_ms", raw.lease_ms, 1_000, HOUR_MS);
-    problems.within(
-        "snowflake.bound_window_ms",
-        raw.bound_window_ms,
-        100,
-        600_000,
-    );
-    problems.within("snowflake.lead_ms_max", raw.lead_ms_max, 100, HOUR_MS);
-    problems.within("snowflake.skew_ms_max", raw.skew_ms_max, 0, 24 * HOUR_MS);
-    problems.within(
-        "snowflake.clock_jump_ms_max",
-        raw.clock_jump_ms_max,
-        1_000,
-        24 * HOUR_MS,
-    );
-    problems.within(
-        "snowflake.clock_wait_ms_max",
-        raw.clock_wait_ms_max,
-        0,
-        HOUR_MS,
-    );
-    let clock_policy = clock_policy(&raw.clock_policy, problems);
-    let layout = match Layout::parse(&raw.layout) {
-        Ok(layout) => layout,
-        Err(error) => {
-            problems.add("snowflake.layout", error.to_string());
-            return None;
-        }
-    };
-    let worker_ids = worker::worker_ids(raw, &layout, problems);
-    let worker_id = worker::worker_id(raw, &layout, problems).ok()?;
-    worker::check_leased(worker_id, &worker_ids, problems);
-    Some(SnowflakeSettings {
-        layout,
-        worker_id,
-        worker_ids,
-        lease_ms: raw.lease_ms,
-        bound_window_ms: raw.bound_window_ms,
-        lead_ms_max: raw.lead_ms_max,
-        skew_ms_max: raw.skew_ms_max,
-        clock_jump_ms_max: raw.clock_jump_ms_max,
-        clock_policy,
-        clock_wait_ms_max: raw.clock_wait_ms_max,
-    })
-}
-
-/// The policy of that name. One that is none is told among the problems, as is the one that only PostgreSQL has.
-fn clock_policy(name: &str, problems: &mut Problems) -> ClockPolicy {
-    const SETTING: &str = "snowflake.clock_policy";
-    match ClockPolicy::parse(name) {
-        Some(ClockPolicy::SpareWorker) => {
-            let problem = "spare_worker is for ids of PostgreSQL; here it is carry, wait or refuse";
-            problems.add(SETTING, problem);
-        }
-        Some(policy) => return policy,
-        None => problems.add(
-            SETTING,
-            format!("\"{name}\" is none of carry, wait, refuse"),
-        ),
-    }
-    ClockPolicy::Carry
 }
 
 #[cfg(test)]

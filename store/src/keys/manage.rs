@@ -13,94 +13,15 @@ use crate::lease::space::Space;
 use crate::settings::StoreSettings;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
-use crate::store::order_rows::{LookForLoss, may_lose};
-use crate::store::ranges::{LookAtTags, Looked};
 use crate::store::restored::{Restore, RestoredStore};
-use crate::store::schema::{Init, InspectSchema};
+use crate::store::schema::Init;
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_change::{AlterTag, DropTag, TagChange};
-use crate::store::tag_hiding::refuse_other;
-use crate::store::tag_rows::unknown;
-use crate::tag_order::TagOrder;
 
 /// How long making the store's tables may take, milliseconds: a server that syncs each to disk needs some seconds.
 const INIT_MS_MAX: u64 = 60_000;
 
-/// Something that [`Keys::check`] found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The name of the store, where it has one.
-    pub store: String,
-    /// Whether keys cannot be issued, or can be lost.
-    pub severity: Severity,
-    /// What it is.
-    pub message: String,
-}
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// Keys cannot be issued.
-    Error,
-    /// Keys can be issued; the promise has a condition that is not met.
-    Warning,
-}
-
 impl Keys {
-    /// Looks at the store and changes nothing: is it there, are its tables and these tags, would a commit survive.
-    pub(super) async fn check_here(&self, tags: &[Tag]) -> Vec<Finding> {
-        let finding = |severity| {
-            move |message| Finding {
-                store: String::new(),
-                severity,
-                message,
-            }
-        };
-        if self.gives_ranges_only() {
-            return match self.look_at(tags).await {
-                Ok(looked) => {
-                    let refused = looked.refused.into_iter();
-                    let refused = refused.map(|(_, failure)| failure.to_string());
-                    let errors = refused.map(finding(Severity::Error));
-                    let weaknesses = looked.weaknesses.into_iter();
-                    errors
-                        .chain(weaknesses.map(finding(Severity::Warning)))
-                        .collect()
-                }
-                Err(failure) => vec![finding(Severity::Error)(failure.to_string())],
-            };
-        }
-        let look = InspectSchema {
-            store: Arc::clone(&self.0.store),
-        };
-        let seen = match self.run(look).await {
-            Ok(seen) => seen,
-            Err(failure) => return vec![finding(Severity::Error)(failure.to_string())],
-        };
-        let mut findings: Vec<Finding> = seen
-            .problems
-            .into_iter()
-            .map(finding(Severity::Error))
-            .collect();
-        findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
-        let keeper = self.0.keeper.as_ref();
-        let cannot_keep = keeper.and_then(|keeper| keeper.problem());
-        findings.extend(cannot_keep.map(finding(Severity::Warning)));
-        // They are those of the store without tags.
-        let has_worker_ids = !self.0.settings.is_further();
-        if has_worker_ids && findings.iter().all(|its| its.severity == Severity::Warning) {
-            let other = self.other_worker_ids().await.unwrap_or_else(Some);
-            findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));
-            let lacks = self.lacks_numbers().await;
-            findings.extend(lacks.map(|failure| finding(Severity::Error)(failure.to_string())));
-        }
-        // Without their table it would be said once more.
-        if !seen.lacks_tags {
-            findings.extend(self.check_tags(tags).await);
-        }
-        findings
-    }
-
     /// Whether the store gives ranges of tags and keeps nothing else.
     pub fn gives_ranges_only(&self) -> bool {
         self.0.settings.gives_ranges_only()
@@ -110,110 +31,6 @@ impl Keys {
     pub fn note_taken(&self, tag: &Tag, id: u64) {
         let keys = self.further_of(tag).unwrap_or(self);
         keys.0.store.note_seen(tag, id.saturating_add(1));
-    }
-
-    /// What a store that gives ranges only says of tags.
-    async fn look_at(&self, tags: &[Tag]) -> Result<Looked, Failure> {
-        self.run(LookAtTags {
-            store: Arc::clone(&self.0.store),
-            tags: tags.to_vec(),
-        })
-        .await
-    }
-
-    /// The tags of which a store that gives ranges only refuses some for this cause.
-    async fn refused_for(&self, cause: Cause, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
-        let refused = self.look_at(tags).await?.refused.into_iter();
-        let such = refused.filter(|(_, failure)| failure.cause() == cause);
-        Ok(such.map(|(tag, _)| tag).collect())
-    }
-
-    /// Whether a row is a tag's. Keywright's own table tells names in another case apart; of the others' it is not known.
-    fn names(&self, row: &TagListing, tag: &Tag) -> bool {
-        match self.0.store.dialect.is_own() {
-            true => row.tag == tag.as_str(),
-            false => row.tag.eq_ignore_ascii_case(tag.as_str()),
-        }
-    }
-
-    /// Those tags that are not in this store.
-    pub(super) async fn missing_here(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
-        if tags.is_empty() {
-            return Ok(Vec::new());
-        }
-        if self.gives_ranges_only() {
-            return self.refused_for(Cause::TagUnknown, tags).await;
-        }
-        let there = self.tags_here().await?;
-        let is_missing = |tag: &&Tag| !there.iter().any(|row| self.names(row, tag));
-        let missing = tags.iter().filter(is_missing);
-        Ok(missing.cloned().collect())
-    }
-
-    /// Those tags that are ordered.
-    pub(super) async fn ordered_here(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
-        if tags.is_empty() {
-            return Ok(Vec::new());
-        }
-        if self.gives_ranges_only() {
-            return self.refused_for(Cause::TagOrdered, tags).await;
-        }
-        let there = self.tags_here().await?;
-        let is_ordered = |tag: &&Tag| {
-            let mut rows = there.iter().filter(|row| self.names(row, tag));
-            rows.any(|row| row.order != Some(TagOrder::Distinct))
-        };
-        let ordered = tags.iter().filter(is_ordered);
-        Ok(ordered.cloned().collect())
-    }
-
-    async fn check_tags(&self, tags: &[Tag]) -> Vec<Finding> {
-        let error = |failure: Failure| Finding {
-            store: String::new(),
-            severity: Severity::Error,
-            message: failure.to_string(),
-        };
-        match self.missing_here(tags).await {
-            Ok(missing) => {
-                let missing = missing.iter().map(|tag| unknown(&self.0.store, tag));
-                let strict = self.check_strict(tags).await.unwrap_or_else(Some);
-                let hidden = self.check_hidden_here(tags).await;
-                let hidden = hidden.unwrap_or_else(|failure| vec![failure]);
-                missing.chain(strict).chain(hidden).map(error).collect()
-            }
-            Err(failure) => vec![error(failure)],
-        }
-    }
-
-    /// Why the store gives no keys of some of these tags: they were made with another permutation than this program has for them, or with
-    /// none.
-    pub(super) async fn check_hidden_here(&self, tags: &[Tag]) -> Result<Vec<Failure>, Failure> {
-        let there = self.tags_here().await?;
-        let refused = tags.iter().filter_map(|tag| {
-            let row = there.iter().find(|row| self.names(row, tag))?;
-            let caller = self.0.settings.hidden.of(tag).map(AsRef::as_ref);
-            match &row.hiding {
-                Ok(hiding) => refuse_other(tag, hiding.as_ref(), caller).err(),
-                Err(problem) => {
-                    let message = format!("tag \"{tag}\" is unusable: {problem}");
-                    Some(Failure::new(Cause::BoundDamaged, message))
-                }
-            }
-        });
-        Ok(refused.collect())
-    }
-
-    /// Why the store gives no keys of those tags that are strict.
-    async fn check_strict(&self, tags: &[Tag]) -> Result<Option<Failure>, Failure> {
-        let there = self.tags_here().await?;
-        let mut strict = there
-            .iter()
-            .filter(|row| row.order == Some(TagOrder::Strict));
-        if !strict.any(|row| tags.iter().any(|tag| self.names(row, tag))) {
-            return Ok(None);
-        }
-        let why = self.run(LookForLoss).await?;
-        Ok(why.map(|why| may_lose(&why)))
     }
 
     /// Whether the store lets in who comes by other settings: user, password, TLS. One that is away may.

@@ -1,0 +1,94 @@
+//! The clean stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::Keys;
+use crate::store::returned::{Rest, Return};
+
+impl Keys {
+    /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
+    /// first by whoever starts next. Takes no longer than four transactions in the store may.
+    pub async fn hand_back(&self) {
+        self.leave_order().await;
+        let further = self.0.further.iter().map(|store| {
+            let keys = store.keys.clone();
+            self.0.runtime.spawn(async move {
+                keys.hand_back_rests().await;
+                keys.0.store.close().await;
+            })
+        });
+        let further: Vec<_> = further.collect();
+        self.hand_back_rests().await;
+        self.0.store.close().await;
+        for store in further {
+            // One that broke off has lost rests, and nothing else.
+            drop(store.await);
+        }
+    }
+
+    async fn hand_back_rests(&self) {
+        let (segments, tasks) = {
+            let mut sources = self.sources();
+            sources.closed = true;
+            self.0.seat.close();
+            for supply in sources.segments.values() {
+                supply.demand.close();
+            }
+            for supply in &sources.times {
+                supply.demand.close();
+            }
+            for feeder in &sources.feeders {
+                feeder.close();
+            }
+            for following in &sources.followings {
+                following.close();
+            }
+            let segments: Vec<_> = sources.segments.values().cloned().collect();
+            (segments, std::mem::take(&mut sources.tasks))
+        };
+        let transaction_max = Duration::from_millis(self.0.settings.limits.store_ms_max);
+        // A refill under way may still be published: wait for its end, then take what is left.
+        let ended = async {
+            for mut task in tasks {
+                while task.changed().await.is_ok() {}
+            }
+        };
+        if tokio::time::timeout(transaction_max * 2, ended)
+            .await
+            .is_err()
+        {
+            warn!("a transaction in the store did not end; what it reserved is lost");
+        }
+        let was_erased = self.stop_keeping();
+        let rests: Vec<_> = segments
+            .iter()
+            .flat_map(|supply| supply.take_rest(was_erased))
+            .collect();
+        if rests.is_empty() {
+            return;
+        }
+        let ranges = rests.len();
+        if self.0.settings.gives_ranges_only() {
+            let ids = |rest: &Rest| rest.end.saturating_sub(rest.start);
+            let ids: u64 = rests.iter().map(ids).sum();
+            info!(
+                ranges,
+                ids, "the store takes no rests of reservations back: they are lost"
+            );
+            return;
+        }
+        let give = Return {
+            store: Arc::clone(&self.0.store),
+            rests,
+        };
+        match self.run(give).await {
+            Ok(returned) => info!(ranges, returned, "handed back the rests of reservations"),
+            Err(failure) => {
+                warn!(%failure, ranges, "rests could not be handed back; they are lost")
+            }
+        }
+    }
+}
