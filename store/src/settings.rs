@@ -19,7 +19,7 @@ mod worker;
 
 use std::fmt;
 
-use keywright_core::{ClockPolicy, Layout, Step, WorkerId};
+use keywright_core::{Layout, Step};
 use mysql_async::Opts;
 
 pub use feed::{FeedSettings, RawFeed};
@@ -28,6 +28,7 @@ pub use password::PasswordFrom;
 pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings, RawStores};
 pub use several::FurtherStore;
+pub(crate) use snowflake::SnowflakeSettings;
 
 use crate::dialect::{Dialect, TableName};
 use crate::engine::postgres::PostgresSettings;
@@ -80,21 +81,6 @@ pub(crate) struct TagDefaults {
     pub(crate) refill_percent: u32,
     pub(crate) step_max: i64,
     pub(crate) cover_ms: u64,
-}
-
-/// Settings of snowflake and readable ids, checked.
-#[derive(Debug, Clone)]
-pub(crate) struct SnowflakeSettings {
-    pub(crate) layout: Layout,
-    pub(crate) worker_id: Option<WorkerId>,
-    pub(crate) worker_ids: WorkerIds,
-    pub(crate) lease_ms: u64,
-    pub(crate) bound_window_ms: u64,
-    pub(crate) lead_ms_max: u64,
-    pub(crate) skew_ms_max: u64,
-    pub(crate) clock_jump_ms_max: u64,
-    pub(crate) clock_policy: ClockPolicy,
-    pub(crate) clock_wait_ms_max: u64,
 }
 
 impl StoreSettings {

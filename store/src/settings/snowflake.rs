@@ -1,9 +1,26 @@
 //! Settings of snowflake keys.
 
-use keywright_core::{ClockPolicy, Layout};
+use keywright_core::{ClockPolicy, Layout, WorkerId};
 
 use super::problems::Problems;
-use super::{RawSnowflakeSettings, SnowflakeSettings, worker};
+use super::raw::RawSnowflakeSettings;
+use super::worker;
+use crate::worker_ids::WorkerIds;
+
+/// Settings of snowflake and readable ids, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct SnowflakeSettings {
+    pub(crate) layout: Layout,
+    pub(crate) worker_id: Option<WorkerId>,
+    pub(crate) worker_ids: WorkerIds,
+    pub(crate) lease_ms: u64,
+    pub(crate) bound_window_ms: u64,
+    pub(crate) lead_ms_max: u64,
+    pub(crate) skew_ms_max: u64,
+    pub(crate) clock_jump_ms_max: u64,
+    pub(crate) clock_policy: ClockPolicy,
+    pub(crate) clock_wait_ms_max: u64,
+}
 
 pub(super) fn settings(
     raw: &RawSnowflakeSettings,
