@@ -1,5 +1,6 @@
 //! Tags whose keys hide how many there are, through the proxy: rows, several rows, keys that are changed, tables that have ids.
 
+mod lost_fence;
 mod ports;
 mod switched;
 
@@ -9,6 +10,7 @@ use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
     make_store, wait_until,
 };
+use lost_fence::tables_that_lost_their_fence_get_keys_again_by_the_statement_that_is_named;
 use switched::{hidden_keys_are_for_tables_without_ids, tables_with_hidden_keys_do_not_go_back};
 
 keywright_testkit::on_both_flavours!(
@@ -17,6 +19,7 @@ keywright_testkit::on_both_flavours!(
     another_key_gives_nothing,
     hidden_keys_are_for_tables_without_ids,
     tables_with_hidden_keys_do_not_go_back,
+    tables_that_lost_their_fence_get_keys_again_by_the_statement_that_is_named,
 );
 
 /// That of the fixed examples: `core/tests/unit/hidden_keys.rs`, `tests/tests/hide`.
