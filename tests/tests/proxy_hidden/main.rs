@@ -16,6 +16,7 @@ use switched::{hidden_keys_are_for_tables_without_ids, tables_with_hidden_keys_d
 keywright_testkit::on_both_flavours!(
     rows_get_keys_that_tell_nothing,
     several_rows_are_refused_unless_the_rule_allows_them,
+    keys_of_the_application_are_refused_where_the_rule_says_so,
     another_key_gives_nothing,
     hidden_keys_are_for_tables_without_ids,
     tables_with_hidden_keys_do_not_go_back,
@@ -254,6 +255,26 @@ fn several_rows_are_refused_unless_the_rule_allows_them(flavour: Flavour) -> Res
     wire.run("DELETE FROM orders WHERE id < 0")?;
     let numbers: BTreeSet<u64> = shop.numbers()?.into_iter().collect();
     assert_eq!(numbers.len(), 2 + 3 + 2 + 2, "{numbers:?}");
+    Ok(())
+}
+
+fn keys_of_the_application_are_refused_where_the_rule_says_so(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour, "on_explicit = \"refuse\"\n")?;
+    let proxy = shop.open()?;
+    let mut wire = proxy.wire("shop")?;
+    for sql in [
+        "REPLACE INTO orders (id, a) VALUES (5, 1)",
+        "INSERT INTO orders (id, a) VALUES (5, 1) ON DUPLICATE KEY UPDATE a = 2",
+        "INSERT IGNORE INTO orders (id, a) VALUES (5, 1)",
+    ] {
+        assert_eq!(refusal(wire.query(sql)?).0, 3105, "{sql}");
+    }
+    // That looks at what INSERTs say, and at nothing else.
+    wire.run("SET insert_id = 7")?;
+    wire.run("INSERT INTO orders (a) VALUES (1)")?;
+    assert_eq!(wire.rows("SELECT id FROM orders")?.concat(), ["7"]);
+    wire.run("UPDATE orders SET id = 8")?;
+    assert_eq!(wire.rows("SELECT id FROM orders")?.concat(), ["8"]);
     Ok(())
 }
 
