@@ -6,7 +6,7 @@ pub(crate) mod snapshot;
 mod sources;
 pub(crate) mod updates;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, bail};
@@ -392,7 +392,7 @@ impl ClientConnections for Arc<InForce> {
         }
         self.learn(standing);
         // Tables that get no keys until the store was asked about them are not in what is kept.
-        let is_known = self.state().ahead.values().all(BTreeSet::is_empty);
+        let is_known = self.state().ahead.values().all(BTreeMap::is_empty);
         self.keys.keep_standing(is_known.then_some(standing));
         true
     }

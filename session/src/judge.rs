@@ -95,6 +95,8 @@ pub(crate) enum Keys {
     Several,
     /// As many as a query has rows, which the server numbers.
     Numbered,
+    /// As many as a file has rows, whose text counts from the first of a few ranges.
+    Loaded,
 }
 
 impl From<u64> for Keys {
@@ -182,7 +184,7 @@ impl Facts {
                 false => OwnKeys::No,
             },
             wants_keys: true,
-            keys: Keys::Several,
+            keys: Keys::Loaded,
             is_id_unsure: plan.may_skip(),
             obstacle: twice,
             obstacle_unrepeatable: reads.or(twice).or(again(LoadConstruct::NotRepeatable)),
@@ -199,6 +201,8 @@ pub(crate) enum Reason {
     AmbiguousId,
     /// Its keys do not follow from the first, which its client may count on.
     SeveralRows,
+    /// The same of rows of a file, which count from one key to the next.
+    SeveralLoaded,
     /// It cannot be rewritten exactly.
     Unsupported(Unsupported),
     /// Its query has more rows than that.
@@ -213,7 +217,7 @@ impl Reason {
         match self {
             Self::Explicit => "explicit",
             Self::AmbiguousId => "ambiguous_id",
-            Self::SeveralRows => "several_rows",
+            Self::SeveralRows | Self::SeveralLoaded => "several_rows",
             Self::Unsupported(what) => what.label(),
             Self::SelectRows { .. } => "insert_select_rows",
             Self::LoadRows { .. } => "load_data_rows",
@@ -227,6 +231,7 @@ impl Reason {
             Self::Unsupported(Unsupported::TableAhead) => Cause::TableAhead,
             Self::AmbiguousId
             | Self::SeveralRows
+            | Self::SeveralLoaded
             | Self::Unsupported(_)
             | Self::SelectRows { .. }
             | Self::LoadRows { .. } => Cause::StatementUnsupported,
@@ -245,6 +250,10 @@ impl Reason {
             Self::SeveralRows => {
                 "keywright: keys of this table hide how many there are, so those of several rows do not follow from LAST_INSERT_ID(); insert row by \
                  row, or say on_several_rows = \"allow\" in the rule if no client computes them".to_owned()
+            }
+            Self::SeveralLoaded => {
+                "keywright: keys of this table hide how many there are, so the rows of LOAD DATA, which are counted from one key on, cannot have any, \
+                 whatever on_several_rows says; insert them by INSERT".to_owned()
             }
             Self::Unsupported(Unsupported::TableAhead) => {
                 "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
@@ -330,6 +339,9 @@ fn gets_keys(policy: Policy, facts: &Facts) -> Result<bool, Reason> {
     match (policy.several_rows, facts.keys) {
         (SeveralRows::Spaced, _) | (_, Keys::Single) | (SeveralRows::Apart, Keys::Several) => {}
         (SeveralRows::Refused, Keys::Several | Keys::Numbered) => return Err(Reason::SeveralRows),
+        (SeveralRows::Refused | SeveralRows::Apart, Keys::Loaded) => {
+            return Err(Reason::SeveralLoaded);
+        }
         (SeveralRows::Apart, Keys::Numbered) => {
             let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(Reason::Unsupported(what));

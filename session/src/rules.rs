@@ -170,6 +170,26 @@ impl Rules {
         self
     }
 
+    /// With what puts such tables right where nothing else does: each table's schema and name, and the statement.
+    #[must_use]
+    pub fn with_mends<'a>(
+        mut self,
+        tables: impl Iterator<Item = ((&'a str, &'a str), &'a str)>,
+    ) -> Self {
+        for ((schema, name), statement) in tables {
+            if let Some((rule, _)) = self.find(schema.as_bytes(), name.as_bytes()) {
+                let rule = self.configured(rule);
+                self.ahead.add_mend(rule, statement);
+            }
+        }
+        self
+    }
+
+    /// The statement that puts a table of a rule right which is ahead, where nothing else does.
+    pub(crate) fn mend_ahead(&self, index: usize) -> Option<&str> {
+        self.ahead.mend(self.configured(index))
+    }
+
     /// Whether a table is one of these, or a view of a rule of which one is.
     pub(crate) fn is_ahead(&self, index: usize, schema: &[u8], name: &[u8]) -> bool {
         if self.ahead.is_empty() {

@@ -16,7 +16,7 @@ use keywright_store::Keys;
 use keywright_store::switch::{IdSpan, KeySpace, RuleName, Switchboard};
 use serde::Serialize;
 
-use super::{File, Format, ordered, runtime};
+use super::{File, Format, hidden, ordered, runtime};
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -140,6 +140,8 @@ impl Check {
         }
         let errors = unmatched(&config, &inspected).into_iter();
         let errors = errors.chain(ordered::in_tables(&config, keys).await);
+        let snapshots = inspected.iter().filter_map(|of| of.snapshot.as_ref());
+        let errors = errors.chain(snapshots.flat_map(|its| hidden::stuck(&config, its)));
         told.extend(errors.map(|error| Reported::new(None, Severity::Error, error)));
         let warnings = stale_tags(&config, keys).await.into_iter();
         let warnings = warnings.chain(unseen(&config, keys).await);

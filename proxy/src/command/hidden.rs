@@ -2,7 +2,9 @@
 
 use anyhow::{Result, bail};
 use keywright_core::{Cause, Tag};
-use keywright_proxy::config::Config;
+use keywright_proxy::config::{Config, Configured};
+use keywright_proxy::schema::{self, Snapshot};
+use keywright_session::Mode;
 use keywright_store::{Failure, Keys};
 
 /// Why the program cannot start: tags were made with another permutation than the configuration has for them, or with none. Where the
@@ -49,4 +51,31 @@ pub(super) fn decoded(config: &Config, tag: &Tag, text: &str, is_number: bool) -
         None if is_number => bail!("tag \"{tag}\" has numbers from 1 to {largest}, not {text}"),
         None => bail!("{text} is no key of tag \"{tag}\": its keys are from 1 to {largest}"),
     }
+}
+
+/// Tables of rules in force that get no keys, since they have got ids without their fence. `config`: as it is in force.
+pub(super) fn stuck(config: &Config, snapshot: &Snapshot) -> Vec<String> {
+    let gives_hidden = |rule: &&Configured| {
+        let is_hidden = |tag| config.store.hidden_tags().of(tag).is_some();
+        let gives_keys = rule.is_switched && rule.rule.mode == Mode::Rewrite;
+        gives_keys && rule.spec.tag().is_some_and(is_hidden)
+    };
+    let columns = schema::key_columns(snapshot, config).into_iter();
+    let is_stuck = |column: &schema::KeyColumn| {
+        let rule = config.rules.get(column.rule).filter(gives_hidden);
+        let has_ids = column.counter.is_some_and(|next| next > 1);
+        let lacks_fence = column.auto_increment && column.can_have_fence() && !column.fenced;
+        rule.is_some() && lacks_fence && has_ids
+    };
+    columns
+        .filter(is_stuck)
+        .map(|column| {
+            format!(
+                "{} gets no keys: it has ids and no fence, and hidden keys may be any. If all its ids are keys of its tag, as after TRUNCATE \
+                 or in a copy: {}",
+                column.quoted_table(),
+                column.fence_statement()
+            )
+        })
+        .collect()
 }

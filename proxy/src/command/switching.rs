@@ -16,7 +16,7 @@ use keywright_store::switch::{
 use keywright_store::{Failure, Keys};
 use tokio::time::{Instant, sleep};
 
-use super::wanted::{in_force, is_news, named, one_of_groups, repeated, wanted};
+use super::wanted::{in_force, is_news, named, one_of_groups, repeated, tell_repeated, wanted};
 
 /// How often the store is asked while nothing is switched, milliseconds.
 const IDLE_MS: u64 = 250;
@@ -65,6 +65,8 @@ pub(super) struct Switching {
     /// What was logged last, and has not changed.
     reported: Option<String>,
     told_off: BTreeSet<RuleName>,
+    /// Rules of which it was said last that their switch is repeated.
+    told_repeated: BTreeSet<RuleName>,
     is_idle: bool,
 }
 
@@ -107,6 +109,7 @@ impl Switching {
             last_busy: None,
             reported: None,
             told_off: BTreeSet::new(),
+            told_repeated: BTreeSet::new(),
             is_idle: true,
         }
     }
@@ -289,6 +292,13 @@ impl Switching {
                 changes.extend(repeated(&wanted.rule, from, &on_unknown_servers));
             }
         }
+        let is_repeated = |rule: &RuleName| {
+            let mut changes = changes.iter();
+            changes.any(|change| change.rule == *rule && change.from == change.to)
+        };
+        let mut now = on_unknown_servers;
+        now.retain(is_repeated);
+        tell_repeated(now, &mut self.told_repeated);
         // One attempt goes one way.
         let goes_on = changes.iter().any(|change| change.to.is_some());
         changes.retain(|change| change.to.is_some() == goes_on);

@@ -53,16 +53,23 @@ pub(super) fn repeated(
     if !on_unknown_servers.contains(rule) {
         return None;
     }
-    tracing::warn!(
-        rule = rule.tables,
-        "a server behind a listener is none of those on which the keys were brought into force, or a table has ids and no fence: the \
-         switch is repeated"
-    );
     Some(Change {
         rule: rule.clone(),
         from: keys.clone(),
         to: keys,
     })
+}
+
+/// Says so, once for each rule for as long as it is so: `told` are those of which it was said.
+pub(super) fn tell_repeated(on_unknown_servers: BTreeSet<RuleName>, told: &mut BTreeSet<RuleName>) {
+    for rule in on_unknown_servers.difference(told) {
+        tracing::warn!(
+            rule = rule.tables,
+            "a server behind a listener is none of those on which the keys were brought into force, or a table has ids and no fence: the \
+             switch is repeated"
+        );
+    }
+    *told = on_unknown_servers;
 }
 
 /// Those changes that must go together with one of them, since they share keys that are left or come: each has its turn.

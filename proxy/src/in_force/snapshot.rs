@@ -86,9 +86,13 @@ impl ConfigSnapshot {
         let rules = (0..config.listeners.len())
             .map(|listener| {
                 let tables = ahead.get(&listener).into_iter().flatten();
-                let tables = tables.map(|(schema, name)| (schema.as_str(), name.as_str()));
+                let tables = tables.map(|((schema, name), mend)| {
+                    ((schema.as_str(), name.as_str()), mend.as_deref())
+                });
+                let mends = tables.clone();
                 let rules = rules_of(config, seen.get(listener))
-                    .with_ahead(tables)
+                    .with_ahead(tables.map(|(table, _)| table))
+                    .with_mends(mends.filter_map(|(table, mend)| Some((table, mend?))))
                     .with_schema(Arc::clone(&counters.schema))
                     .with_traffic(&traffic, version, &admissions);
                 Arc::new(rules)

@@ -51,12 +51,6 @@ pub fn unfenced(snapshot: &Snapshot, config: &Config) -> u64 {
     u64::try_from(wanted.count()).unwrap_or(u64::MAX)
 }
 
-/// The statement that applies it.
-pub(super) fn statement(column: &KeyColumn) -> String {
-    let name = column.quoted_table();
-    format!("ALTER TABLE {name} AUTO_INCREMENT = {}", column.fence)
-}
-
 /// Applies the fence where a rule wants it and it is missing, and notes in the snapshot what became of that.
 ///
 /// # Errors
@@ -78,7 +72,7 @@ pub async fn apply_fence(
         conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
             .await?;
         for column in missing {
-            let done = conn.query_drop(statement(&column)).await;
+            let done = conn.query_drop(column.fence_statement()).await;
             note(snapshot, &column, done);
         }
         Ok(())

@@ -41,6 +41,12 @@ impl KeyColumn {
         format!("{}.{}", quoted(&self.schema), quoted(&self.table))
     }
 
+    /// The statement that applies the fence.
+    pub fn fence_statement(&self) -> String {
+        let name = self.quoted_table();
+        format!("ALTER TABLE {name} AUTO_INCREMENT = {}", self.fence)
+    }
+
     /// `` `column` ``
     pub fn quoted_name(&self) -> String {
         quoted(&self.name)
@@ -57,7 +63,7 @@ impl KeyColumn {
     }
 
     /// Whether its engine keeps the fence.
-    pub(crate) fn can_have_fence(&self) -> bool {
+    pub fn can_have_fence(&self) -> bool {
         self.is_innodb()
     }
 

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
-use keywright_store::switch::{Committed, KeySpace, Phase, Reached, Recorded, RuleName, Standing};
+use keywright_store::switch::{
+    CommitRefusal, Committed, KeySpace, Phase, Reached, Recorded, RuleName, Standing,
+};
 
 use super::claim::Claim;
 use super::conduct::{ClientConnections, Conductor, changing, store_error};
@@ -74,11 +76,35 @@ impl<C: ClientConnections> Conductor<C> {
                 self.give_up(attempt, why).await?;
             }
             Committed::Refused(keys, refusal) => {
-                let why = format!("\"{keys}\": {refusal}");
+                let why = format!("\"{keys}\": {refusal}{}", self.mends(refusal));
                 self.give_up(attempt, why).await?;
             }
         }
         Ok(())
+    }
+
+    /// What lets the tables of hidden keys have keys again that have lost their fence.
+    fn mends(&self, refusal: CommitRefusal) -> String {
+        let mends: BTreeSet<&str> = self
+            .held_back
+            .values()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        match refusal {
+            CommitRefusal::NotEmpty(_) if !mends.is_empty() => {
+                let mends: Vec<&str> = mends.into_iter().collect();
+                format!(
+                    ". Of tables that have lost their fence, if all their ids are keys of the tag: {}",
+                    mends.join("; ")
+                )
+            }
+            CommitRefusal::NotEmpty(_)
+            | CommitRefusal::Exhausted(_)
+            | CommitRefusal::Foreign
+            | CommitRefusal::Hidden
+            | CommitRefusal::Ahead(_, _) => String::new(),
+        }
     }
 
     /// An error where something on a server is in the way.

@@ -18,8 +18,8 @@ use crate::config::Config;
 const BEAT_MS: u64 = 1_000;
 
 /// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
-/// whose servers could be looked at.
-pub type Ahead = BTreeMap<usize, BTreeSet<(String, String)>>;
+/// whose servers could be looked at. With the statement that puts one right, where nothing else does.
+pub type Ahead = BTreeMap<usize, BTreeMap<(String, String), Option<String>>>;
 
 /// The connections of a program's clients.
 pub trait ClientConnections {
@@ -62,8 +62,8 @@ pub struct Conductor<C> {
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
     /// Rules that give keys and have tables with ids and without fence.
     pub(super) ahead: BTreeSet<RuleName>,
-    /// These tables, by server.
-    pub(super) held_back: BTreeSet<(String, String)>,
+    /// These tables, by server, and what puts one right where nothing else does.
+    pub(super) held_back: BTreeMap<(String, String), Option<String>>,
 }
 
 /// The rules that the attempt is about.
@@ -90,7 +90,7 @@ impl<C: ClientConnections> Conductor<C> {
             answers_since: None,
             looked_at: None,
             ahead: BTreeSet::new(),
-            held_back: BTreeSet::new(),
+            held_back: BTreeMap::new(),
         }
     }
 

@@ -120,7 +120,7 @@ impl<C: ClientConnections> Conductor<C> {
                 let Some((keys, _)) = given.get(&name) else {
                     continue;
                 };
-                let waits = self.held_back.contains(&table);
+                let waits = self.held_back.contains_key(&table);
                 if waits && (can_repeat || !self.is_reserved(keys, &column).await?) {
                     continue;
                 }
@@ -203,10 +203,10 @@ impl<C: ClientConnections> Conductor<C> {
     /// that have ids which keys may have. They stay so until they have their fence. On a server on which the keys are not in force nobody gets any yet.
     async fn ahead(&mut self, servers: &mut [Server], given: &Given, look: Look) -> Result<Ahead> {
         let mut found = Ahead::new();
-        let mut held_back = BTreeSet::new();
+        let mut held_back = BTreeMap::new();
         let mut all = BTreeSet::new();
         for server in servers {
-            let mut tables = BTreeSet::new();
+            let mut tables = BTreeMap::new();
             for (name, column) in self.unfenced(server, given).await? {
                 let Some((keys, of)) = given.get(&name) else {
                     continue;
@@ -222,19 +222,15 @@ impl<C: ClientConnections> Conductor<C> {
                 let is_behind_switch = look == Look::BehindSwitch;
                 let is_above = span
                     .is_none_or(|span| next > span.bound || is_behind_switch && next > span.first)
-                    || self.held_back.contains(&table);
+                    || self.held_back.contains_key(&table);
                 if of.contains(&server.identity) && is_above {
-                    if !self.ahead.contains(&name) {
-                        tracing::warn!(
-                            table = column.quoted_table(),
-                            next,
-                            "the table has ids and no fence: the switch is repeated, so that keys go on above them. What was given until now \
-                             may be among them"
-                        );
+                    let mend = self.mend(keys, &column);
+                    if self.held_back.get(&table) != Some(&mend) {
+                        tell_ahead(&column, next, mend.as_deref(), self.ahead.contains(&name));
                     }
                     all.insert(name);
-                    held_back.insert(table);
-                    tables.insert((column.schema, column.table));
+                    held_back.insert(table, mend.clone());
+                    tables.insert((column.schema, column.table), mend);
                 }
             }
             let listeners = server.listeners.iter();
@@ -242,6 +238,14 @@ impl<C: ClientConnections> Conductor<C> {
         }
         (self.ahead, self.held_back) = (all, held_back);
         Ok(found)
+    }
+
+    /// The statement by which a table gets keys again, where the switch does not help: no key is above its ids.
+    fn mend(&self, keys: &KeySpace, column: &KeyColumn) -> Option<String> {
+        let hiding = keys
+            .tag()
+            .and_then(|tag| self.config.store.hidden_tags().of(tag));
+        hiding.map(|_| column.fence_statement())
     }
 
     /// Fences one of them. True: programs are to drop what they have reserved.
@@ -328,5 +332,25 @@ impl<C: ClientConnections> Conductor<C> {
             true => self.board.drop_reserved(keys, reading.counter).await,
             false => Ok(Dropped::Not),
         }
+    }
+}
+
+/// Once for each rule that has one; of those that wait for somebody's statement, each.
+fn tell_ahead(column: &KeyColumn, next: u64, mend: Option<&str>, is_told: bool) {
+    let table = column.quoted_table();
+    match mend {
+        Some(mend) => tracing::warn!(
+            table,
+            next,
+            "the table has ids and no fence, and hidden keys may be any, so that it gets no keys. If all its ids are keys of its tag, as \
+             after TRUNCATE or in a copy: {mend}"
+        ),
+        None if is_told => {}
+        None => tracing::warn!(
+            table,
+            next,
+            "the table has ids and no fence: the switch is repeated, so that keys go on above them. What was given until now may be among \
+             them"
+        ),
     }
 }

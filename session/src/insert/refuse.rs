@@ -106,7 +106,17 @@ impl Connection {
             return Step::Wait;
         }
         let reason = Reason::Unsupported(Unsupported::TableAhead);
-        let message = self.note_refused(rule, reason);
+        let told = self.note_refused(rule, reason);
+        let mend = rule.and_then(|rule| self.rules.mend_ahead(rule));
+        let message = mend.map_or(told, without_fence);
         self.refuse(header, reason.cause(), &message)
     }
+}
+
+/// Its rule's keys hide how many there are, so none is above its ids: somebody has to say that they are all keys.
+fn without_fence(mend: &str) -> String {
+    format!(
+        "keywright gives this table no keys now: it has no fence, and has got ids without it, which hidden keys may meet; if all of them are \
+         keys of its tag: {mend}"
+    )
 }

@@ -45,6 +45,11 @@ fn several_keys_that_do_not_follow_from_the_first_are_refused_unless_the_rule_le
         (Keys::Single, Rewrite, Rewrite),
         (Keys::Several, Refuse(Reason::SeveralRows), Rewrite),
         (Keys::Numbered, Refuse(Reason::SeveralRows), Leave(uneven)),
+        (
+            Keys::Loaded,
+            Refuse(Reason::SeveralLoaded),
+            Refuse(Reason::SeveralLoaded),
+        ),
     ] {
         let facts = Facts { keys, ..PLAIN };
         assert_eq!(decide(of(SeveralRows::Spaced), &facts), Rewrite);

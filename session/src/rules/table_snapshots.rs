@@ -1,6 +1,6 @@
 //! What the last schema refresh found of the tables that rules match.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::rules::rule::TableTraits;
 
@@ -69,6 +69,8 @@ pub(super) struct Ahead {
     tables: BTreeSet<(Vec<u8>, Vec<u8>)>,
     /// Their rules.
     rules: BTreeSet<usize>,
+    /// By rule: the statement that puts one of them right, where nothing else does.
+    mends: BTreeMap<usize, String>,
 }
 
 impl Ahead {
@@ -88,5 +90,14 @@ impl Ahead {
 
     pub(super) fn has_rule(&self, rule: usize) -> bool {
         self.rules.contains(&rule)
+    }
+
+    pub(super) fn add_mend(&mut self, rule: usize, statement: &str) {
+        let of_rule = self.mends.entry(rule);
+        of_rule.or_insert_with(|| statement.to_owned());
+    }
+
+    pub(super) fn mend(&self, rule: usize) -> Option<&str> {
+        self.mends.get(&rule).map(String::as_str)
     }
 }

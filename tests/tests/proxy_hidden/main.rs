@@ -1,5 +1,6 @@
 //! Tags whose keys hide how many there are, through the proxy: rows, several rows, keys that are changed, tables that have ids.
 
+mod lost_fence;
 mod ports;
 mod switched;
 
@@ -9,14 +10,17 @@ use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
     make_store, wait_until,
 };
+use lost_fence::tables_that_lost_their_fence_get_keys_again_by_the_statement_that_is_named;
 use switched::{hidden_keys_are_for_tables_without_ids, tables_with_hidden_keys_do_not_go_back};
 
 keywright_testkit::on_both_flavours!(
     rows_get_keys_that_tell_nothing,
     several_rows_are_refused_unless_the_rule_allows_them,
+    keys_of_the_application_are_refused_where_the_rule_says_so,
     another_key_gives_nothing,
     hidden_keys_are_for_tables_without_ids,
     tables_with_hidden_keys_do_not_go_back,
+    tables_that_lost_their_fence_get_keys_again_by_the_statement_that_is_named,
 );
 
 /// That of the fixed examples: `core/tests/unit/hidden_keys.rs`, `tests/tests/hide`.
@@ -208,7 +212,7 @@ fn several_rows_are_refused_unless_the_rule_allows_them(flavour: Flavour) -> Res
         // The text of a prepared statement counts from its first key, and so does that of LOAD DATA.
         let kept = match at {
             3 => Some("whose keys are not one apart"),
-            4 => Some("with keys in too many"),
+            4 => Some("whatever on_several_rows says"),
             _ => None,
         };
         if let Some(says) = kept {
@@ -227,6 +231,23 @@ fn several_rows_are_refused_unless_the_rule_allows_them(flavour: Flavour) -> Res
         );
         assert_eq!(wire.rows(first)?.concat(), ["1"]);
     }
+    // Not even where the keys of its rows happen to ascend, and none is taken for it.
+    let next = |wire: &mut Wire| -> Result<u64> {
+        let key = wire
+            .rows("SELECT NEXT 1 VALUES FOR orders")?
+            .concat()
+            .concat();
+        let said = ProxyProcess::said(&shop.config, &["tag", "number", "orders", &key])?;
+        Ok(said.trim().parse()?)
+    };
+    let before = next(&mut wire)?;
+    wire.set_local_file("8\n");
+    for _ in 0..16 {
+        let (errno, message) =
+            refusal(wire.query("LOAD DATA LOCAL INFILE 'x' INTO TABLE orders (a)")?);
+        assert_eq!(errno, 1235, "{message}");
+    }
+    assert_eq!(next(&mut wire)?, before + 1);
     // The server numbers the rows of a query, and cannot number them so.
     let (errno, message) = refusal(wire.query(query)?);
     assert_eq!(errno, 1235);
@@ -234,6 +255,26 @@ fn several_rows_are_refused_unless_the_rule_allows_them(flavour: Flavour) -> Res
     wire.run("DELETE FROM orders WHERE id < 0")?;
     let numbers: BTreeSet<u64> = shop.numbers()?.into_iter().collect();
     assert_eq!(numbers.len(), 2 + 3 + 2 + 2, "{numbers:?}");
+    Ok(())
+}
+
+fn keys_of_the_application_are_refused_where_the_rule_says_so(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour, "on_explicit = \"refuse\"\n")?;
+    let proxy = shop.open()?;
+    let mut wire = proxy.wire("shop")?;
+    for sql in [
+        "REPLACE INTO orders (id, a) VALUES (5, 1)",
+        "INSERT INTO orders (id, a) VALUES (5, 1) ON DUPLICATE KEY UPDATE a = 2",
+        "INSERT IGNORE INTO orders (id, a) VALUES (5, 1)",
+    ] {
+        assert_eq!(refusal(wire.query(sql)?).0, 3105, "{sql}");
+    }
+    // That looks at what INSERTs say, and at nothing else.
+    wire.run("SET insert_id = 7")?;
+    wire.run("INSERT INTO orders (a) VALUES (1)")?;
+    assert_eq!(wire.rows("SELECT id FROM orders")?.concat(), ["7"]);
+    wire.run("UPDATE orders SET id = 8")?;
+    assert_eq!(wire.rows("SELECT id FROM orders")?.concat(), ["8"]);
     Ok(())
 }
 

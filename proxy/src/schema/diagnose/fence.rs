@@ -1,6 +1,6 @@
 //! Tables without the fence, and such as it does not hold back.
 
-use crate::schema::fence::{Lack, lacking, statement};
+use crate::schema::fence::{Lack, lacking};
 use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::matched::Matched;
 
@@ -63,7 +63,7 @@ fn missing(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
             (Lack::Missing, Some(error)) => {
                 format!("the fence of {name} cannot be applied: {error}")
             }
-            (Lack::Missing, None) => format!("{name} has no fence; {}", statement(column)),
+            (Lack::Missing, None) => format!("{name} has no fence; {}", column.fence_statement()),
         };
         let message =
             format!("{trouble}: inserts that the proxy does not see take keys of the server's own");
