@@ -25,6 +25,8 @@ pub(crate) enum Stands {
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
     others: Vec<(TagIn, Handle, IsRanges)>,
+    /// What rows say whose ids come from here.
+    mark: String,
     /// Tags that none of them has.
     certain: Mutex<HashSet<Tag>>,
 }
@@ -33,9 +35,10 @@ pub(crate) struct Elsewhere {
 pub(crate) type IsRanges = bool;
 
 impl Elsewhere {
-    pub(crate) fn new(others: Vec<(TagIn, Handle, IsRanges)>) -> Self {
+    pub(crate) fn new(others: Vec<(TagIn, Handle, IsRanges)>, mark: String) -> Self {
         Self {
             others,
+            mark,
             certain: Mutex::default(),
         }
     }
@@ -68,10 +71,11 @@ impl Elsewhere {
                     Some(Refused::Open.failure(tag.as_str(), &name))
                 }
                 Stands::Row(found) => match found.row.standing {
-                    Standing::Elsewhere(_) => None,
-                    Standing::Open | Standing::Opening | Standing::Native(_) => {
-                        Some(unsettled(tag, &name))
-                    }
+                    Standing::Elsewhere(its) if its == self.mark => None,
+                    Standing::Elsewhere(_)
+                    | Standing::Open
+                    | Standing::Opening(_)
+                    | Standing::Native(_) => Some(unsettled(tag, &name)),
                 },
                 // Somebody could make it there.
                 Stands::Nothing => keeps_rows.then(|| unsettled(tag, &name)),

@@ -7,7 +7,8 @@
 //! in one of four states, which its column `heir` says:
 //!
 //! - *open*: programs reserve of it;
-//! - *opening*: nobody does; it opens when the others are closed in its favour, and in no other way;
+//! - *opening*: nobody does; it opens when the others are closed in its favour, and in no other way. One that was *elsewhere K* before keeps K:
+//!   it was closed in favour of that row, so only a move that finds the row with K closed in its favour opens it, and no `init`;
 //! - *elsewhere K*: nobody does; the ids come from the row whose key space is K;
 //! - *native*: a PostgreSQL database issues them ([`crate::moving`]).
 //!
@@ -17,7 +18,7 @@
 //! **Making a tag** where several stores are configured: the row of its home is made, *opening*, with a key space K that was just drawn; then
 //! every other store gets a row *elsewhere K*, so that nobody who knows that store only can make the tag there; then the home opens, above the
 //! bounds of all the rows that were found. An open row anywhere ends it. Two programs that make the same tag in two stores at once stop each
-//! other, and neither opens: a row that is *opening* is no ground to open another.
+//! other, and neither opens: a row that is *opening* is no ground to open another, nor counts as closed for one that is open.
 //!
 //! **Moving**, from A to B: B's row becomes *opening* with a key space K, drawn anew unless it was opening already; A's row becomes *elsewhere K*
 //! by compare-and-swap, which is the tombstone: its bound says how far A gave; then B's row opens, above that bound, if it is still opening with K.
@@ -38,7 +39,8 @@
 //!
 //! Tables of other systems, key ports and Redis hold no such rows. For a tag at home there each program looks in the other stores itself before
 //! it takes of the tag, and takes nothing while one cannot be asked; in the other direction `init` looks whether they have the tag, once.
-//! A store that was restored from a backup may have a row open again that was closed: `run`, `check` and `init` look for two open rows.
+//! A store that was restored from a backup, or failed over to a replica without its last commits, may have a row open again that was closed, or none:
+//! `run`, `check` and `init` look for two open rows, and `init` closes the tag again in all stores that answer, also those that are listed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -52,14 +54,16 @@ use crate::moving::{Heir, Refused as MovedAway};
 const ELSEWHERE: &str = "store ";
 /// The text of a row that is to open.
 const OPENING: &str = "opening";
+/// What precedes, in such a row, the key space of the one in whose favour it was closed before.
+const OPENING_AFTER: &str = "opening after ";
 
 /// What a row is for those who would reserve of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// Programs reserve of it.
     Open,
-    /// It opens when the others are closed in its favour.
-    Opening,
+    /// It opens when the others are closed in its favour. It may have been closed in favour of the row with that key space before.
+    Opening(Option<String>),
     /// The ids come from the row with this key space, in another store.
     Elsewhere(String),
     /// A PostgreSQL database issues them.
@@ -71,10 +75,14 @@ impl Standing {
     pub fn parse(text: Option<&str>) -> Option<Self> {
         match text {
             None => Some(Self::Open),
-            Some(OPENING) => Some(Self::Opening),
-            Some(text) => match text.strip_prefix(ELSEWHERE) {
-                Some(key_space) => Some(Self::Elsewhere(key_space.to_owned())),
-                None => Heir::parse(text).map(Self::Native),
+            Some(OPENING) => Some(Self::Opening(None)),
+            Some(text) => match (
+                text.strip_prefix(ELSEWHERE),
+                text.strip_prefix(OPENING_AFTER),
+            ) {
+                (Some(key_space), _) => Some(Self::Elsewhere(key_space.to_owned())),
+                (None, Some(key_space)) => Some(Self::Opening(Some(key_space.to_owned()))),
+                (None, None) => Heir::parse(text).map(Self::Native),
             },
         }
     }
@@ -83,10 +91,29 @@ impl Standing {
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Open => None,
-            Self::Opening => Some(OPENING.to_owned()),
+            Self::Opening(None) => Some(OPENING.to_owned()),
+            Self::Opening(Some(before)) => Some(format!("{OPENING_AFTER}{before}")),
             Self::Elsewhere(key_space) => Some(format!("{ELSEWHERE}{key_space}")),
             Self::Native(heir) => Some(heir.to_string()),
         }
+    }
+}
+
+/// A row that a move begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// Its key space.
+    pub key_space: String,
+    /// Those of rows from which the ids came before.
+    pub leads: BTreeSet<String>,
+    /// Whether it lists the target's store among those in which the tag is closed.
+    pub lists_target: bool,
+}
+
+impl Source {
+    /// Whether a row that was closed in favour of another is closed in favour of this one.
+    fn has(&self, its: &str) -> bool {
+        self.lists_target || its == self.key_space || self.leads.contains(its)
     }
 }
 
@@ -175,21 +202,48 @@ impl<T> Plan<T> {
     }
 }
 
-/// Has a row wait until the others are closed in its favour: its key space. `fresh` was never used.
+/// What a row that waits is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    /// Its key space.
+    pub key_space: String,
+    /// That of the row in whose favour it was closed before.
+    pub before: Option<String>,
+}
+
+/// Has a row wait until the others are closed in its favour. `fresh` was never used.
 ///
 /// # Errors
-/// It is open; a database issues the ids.
-pub fn plan_prepare(row: Option<&HomeRow>, fresh: &str) -> Result<Plan<String>, Refused> {
-    let Some(row) = row else {
-        return Ok(Plan::Change(fresh.to_owned()));
+/// It is open; its ids come from a row that the move does not begin with; a database issues the ids.
+pub fn plan_prepare(
+    row: Option<&HomeRow>,
+    fresh: &str,
+    source: &Source,
+) -> Result<Plan<Waiting>, Refused> {
+    let waiting = |key_space: &str, before: Option<&String>| Waiting {
+        key_space: key_space.to_owned(),
+        before: before.cloned(),
     };
+    let Some(row) = row else {
+        return Ok(Plan::Change(waiting(fresh, None)));
+    };
+    let is_its = |before: &String| source.has(before);
     match (&row.standing, row.is_dropped) {
+        (Standing::Opening(Some(before)), _) if !is_its(before) => Err(Refused::AnothersIds),
         // Others may be closed in its favour.
-        (Standing::Opening, false) => Ok(Plan::AsItIs(row.key_space.clone())),
-        (Standing::Opening | Standing::Open, true) => Ok(Plan::Change(row.key_space.clone())),
+        (Standing::Opening(before), false) => {
+            Ok(Plan::AsItIs(waiting(&row.key_space, before.as_ref())))
+        }
+        (Standing::Opening(before), true) => {
+            Ok(Plan::Change(waiting(&row.key_space, before.as_ref())))
+        }
+        (Standing::Open, true) => Ok(Plan::Change(waiting(&row.key_space, None))),
         (Standing::Open, false) => Err(Refused::Open),
         // Steps of an earlier move may still be under way.
-        (Standing::Elsewhere(_), _) => Ok(Plan::Change(fresh.to_owned())),
+        (Standing::Elsewhere(before), _) if is_its(before) => {
+            Ok(Plan::Change(waiting(fresh, Some(before))))
+        }
+        (Standing::Elsewhere(_), _) => Err(Refused::AnothersIds),
         (Standing::Native(heir), _) => Err(Refused::Native(heir.clone())),
     }
 }
@@ -201,33 +255,26 @@ pub fn plan_prepare(row: Option<&HomeRow>, fresh: &str) -> Result<Plan<String>, 
 /// It is open, or may open; its ids come from a third row.
 pub fn plan_claim(
     row: Option<&HomeRow>,
-    home: (&str, IsOpen),
+    home: &str,
     leads: &BTreeSet<String>,
 ) -> Result<Plan<u64>, Refused> {
-    let (home, is_open) = home;
     let Some(row) = row else {
         return Ok(Plan::Change(1));
     };
     match (&row.standing, row.is_dropped) {
-        (Standing::Open | Standing::Opening, true) => Ok(Plan::Change(row.free)),
+        (Standing::Open | Standing::Opening(None), true) => Ok(Plan::Change(row.free)),
         (Standing::Open, false) => Err(Refused::Open),
-        // A move from the home: it closes that before it opens this.
-        (Standing::Opening, false) if is_open == IsOpen::Yes => Ok(Plan::AsItIs(row.free)),
-        (Standing::Opening, false) => Err(Refused::UnderWay),
+        // Also where the home is open: who has it wait may not know that home.
+        (Standing::Opening(_), false) => Err(Refused::UnderWay),
+        (Standing::Opening(Some(its)), true) if its == home || leads.contains(its) => {
+            Ok(Plan::Change(row.free))
+        }
+        (Standing::Opening(Some(_)), true) => Err(Refused::AnothersIds),
         (Standing::Elsewhere(its), _) if its == home => Ok(Plan::AsItIs(row.free)),
         (Standing::Elsewhere(its), _) if leads.contains(its) => Ok(Plan::Change(row.free)),
         (Standing::Elsewhere(_), _) => Err(Refused::AnothersIds),
         (Standing::Native(heir), _) => Err(Refused::Native(heir.clone())),
     }
-}
-
-/// Whether a tag's home is open already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IsOpen {
-    /// Programs may reserve of it.
-    Yes,
-    /// It waits for the others to be closed.
-    NotYet,
 }
 
 /// Closes a row for everybody in favour of another: the bound, above which that opens.
@@ -240,7 +287,7 @@ pub fn plan_close(row: Option<&HomeRow>, target: &str) -> Result<Plan<u64>, Refu
         Standing::Open => Ok(Plan::Change(row.free)),
         Standing::Elsewhere(its) if its == target => Ok(Plan::AsItIs(row.free)),
         Standing::Elsewhere(_) => Err(Refused::AnothersIds),
-        Standing::Opening => Err(Refused::UnderWay),
+        Standing::Opening(_) => Err(Refused::UnderWay),
         Standing::Native(heir) => Err(Refused::Native(heir.clone())),
     }
 }
@@ -255,7 +302,7 @@ pub fn plan_open(row: Option<&HomeRow>, key_space: &str, bound: u64) -> Result<P
         return Err(Refused::Overtaken);
     }
     match &row.standing {
-        Standing::Opening => Ok(Plan::Change(row.free.max(bound))),
+        Standing::Opening(_) => Ok(Plan::Change(row.free.max(bound))),
         Standing::Open => Ok(Plan::AsItIs(row.free)),
         Standing::Elsewhere(_) => Err(Refused::Overtaken),
         Standing::Native(heir) => Err(Refused::Native(heir.clone())),

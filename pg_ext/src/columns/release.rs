@@ -88,18 +88,24 @@ fn end_of(fillers: &[Filler]) -> Result<i64, Failure> {
     Ok(end)
 }
 
-/// The class of the ids that all of them issue; all numbers, where they differ.
+/// The class of the ids that all of them issue.
+///
+/// # Errors
+/// They differ.
 fn one_class(fillers: &[Filler]) -> Result<Residue, Failure> {
     let mut classes = Vec::new();
     for filler in fillers {
         classes.push(filler.class()?);
     }
     let first = classes.first().copied().unwrap_or(Residue::ALL);
-    Ok(if classes.iter().all(|class| *class == first) {
-        first
-    } else {
-        Residue::ALL
-    })
+    if classes.iter().all(|class| *class == first) {
+        return Ok(first);
+    }
+    Err(
+        refused("the tags that fill it have unlike increments").hint(
+            "Give them the same with keywright.alter_tag, or set the column's default by ALTER TABLE.",
+        ),
+    )
 }
 
 /// Table and column with the name of a sequence for them, as the server names those of serial columns: with the number that

@@ -58,6 +58,12 @@ fn keywright_alter_tag(
             Some(max.unwrap_or(max_now)),
             old.hidden.as_ref().map(|hidden| hidden.bits),
         )?;
+        let is_shorter = max.is_some_and(|max| max < max_now);
+        let changes_class = class.is_some_and(|class| class != old.class);
+        if is_shorter || changes_class {
+            // Else a session that knows the old end could reserve beyond the new one before this commits, or after.
+            begin_anew(&tag, &old, &row)?;
+        }
         let reserved = sequence::last(row.sequence).unwrap_or(0);
         if definition.max < reserved {
             return Err(Failure::new(
@@ -66,9 +72,6 @@ fn keywright_alter_tag(
             )
             .detail(format!("Ids up to {reserved} are reserved already."))
             .hint(format!("Choose a max from {reserved} on.")));
-        }
-        if class.is_some_and(|class| class != old.class) {
-            begin_anew(&tag, &old, &row)?;
         }
         let [increment, remainder] = definition::numbers(class.unwrap_or(old.class));
         change_row(

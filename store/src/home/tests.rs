@@ -14,7 +14,8 @@ fn what_stands_in_a_row_is_read_as_it_was_written() {
     let heir = Heir::parse("7 16384 ab").unwrap();
     for standing in [
         Standing::Open,
-        Standing::Opening,
+        Standing::Opening(None),
+        Standing::Opening(Some("ab12".to_owned())),
         Standing::Elsewhere("ab12".to_owned()),
         Standing::Native(heir),
     ] {
@@ -27,42 +28,69 @@ fn what_stands_in_a_row_is_read_as_it_was_written() {
 #[test]
 fn a_closed_row_that_is_to_open_gets_another_key_space() {
     let closed = row(Standing::Elsewhere("b".to_owned()));
+    let source = |key_space: &str, lists_target| Source {
+        key_space: key_space.to_owned(),
+        leads: BTreeSet::from(["led".to_owned()]),
+        lists_target,
+    };
+    let waiting = |key_space: &str, before: Option<&str>| Waiting {
+        key_space: key_space.to_owned(),
+        before: before.map(str::to_owned),
+    };
+    let from_b = source("b", false);
     assert_eq!(
-        plan_prepare(Some(&closed), "c"),
-        Ok(Plan::Change("c".to_owned()))
+        plan_prepare(Some(&closed), "c", &from_b),
+        Ok(Plan::Change(waiting("c", Some("b"))))
     );
-    let opening = row(Standing::Opening);
+    let opening = row(Standing::Opening(None));
     assert_eq!(
-        plan_prepare(Some(&opening), "c"),
-        Ok(Plan::AsItIs("a".to_owned()))
+        plan_prepare(Some(&opening), "c", &from_b),
+        Ok(Plan::AsItIs(waiting("a", None)))
     );
     assert_eq!(
-        plan_prepare(Some(&row(Standing::Open)), "c"),
+        plan_prepare(Some(&row(Standing::Open)), "c", &from_b),
         Err(Refused::Open)
     );
+    // One whose ids come from a third row does not open for a move from another.
+    for standing in [
+        Standing::Elsewhere("third".to_owned()),
+        Standing::Opening(Some("third".to_owned())),
+    ] {
+        let thirds = row(standing);
+        assert_eq!(
+            plan_prepare(Some(&thirds), "c", &from_b),
+            Err(Refused::AnothersIds)
+        );
+        assert!(plan_prepare(Some(&thirds), "c", &source("b", true)).is_ok());
+        assert!(plan_prepare(Some(&thirds), "c", &source("third", false)).is_ok());
+    }
+    let led = row(Standing::Elsewhere("led".to_owned()));
+    assert!(plan_prepare(Some(&led), "c", &from_b).is_ok());
 }
 
 #[test]
 fn an_open_row_is_never_claimed_for_another() {
     let none = BTreeSet::new();
-    let claim = |row: &HomeRow, is_open| plan_claim(Some(row), ("h", is_open), &none);
-    assert_eq!(claim(&row(Standing::Open), IsOpen::Yes), Err(Refused::Open));
-    assert_eq!(
-        claim(&row(Standing::Opening), IsOpen::NotYet),
-        Err(Refused::UnderWay)
-    );
+    let claim = |row: &HomeRow| plan_claim(Some(row), "h", &none);
+    assert_eq!(claim(&row(Standing::Open)), Err(Refused::Open));
+    for before in [None, Some("h".to_owned())] {
+        let waits = row(Standing::Opening(before));
+        assert_eq!(claim(&waits), Err(Refused::UnderWay));
+    }
+    let of_third = HomeRow {
+        is_dropped: true,
+        ..row(Standing::Opening(Some("third".to_owned())))
+    };
+    assert_eq!(claim(&of_third), Err(Refused::AnothersIds));
     let thirds = row(Standing::Elsewhere("third".to_owned()));
-    assert_eq!(claim(&thirds, IsOpen::Yes), Err(Refused::AnothersIds));
+    assert_eq!(claim(&thirds), Err(Refused::AnothersIds));
     let led = BTreeSet::from(["third".to_owned()]);
-    assert_eq!(
-        plan_claim(Some(&thirds), ("h", IsOpen::Yes), &led),
-        Ok(Plan::Change(50))
-    );
+    assert_eq!(plan_claim(Some(&thirds), "h", &led), Ok(Plan::Change(50)));
     let dropped = HomeRow {
         is_dropped: true,
         ..row(Standing::Open)
     };
-    assert_eq!(claim(&dropped, IsOpen::NotYet), Ok(Plan::Change(50)));
+    assert_eq!(claim(&dropped), Ok(Plan::Change(50)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::Keys;
 use super::several::{open_in_another, open_in_both};
 use crate::elsewhere::{Stands, is_open};
 use crate::failure::Failure;
-use crate::home::{HomeRow, IsOpen, Plan, Refused, Standing, leads_to};
+use crate::home::{HomeRow, Plan, Refused, Source, Standing, leads_to};
 use crate::store::advance::AdvanceTag;
 use crate::store::home_rows::{
     CheckMovable, ClaimHome, CloseHome, FoundHome, OpenHome, PrepareHome, RecordClosed,
@@ -29,7 +29,6 @@ struct Closed {
 struct Home<'a> {
     keys: &'a Keys,
     key_space: &'a str,
-    is_open: IsOpen,
     /// How programs reserve of it.
     options: TagOptions,
 }
@@ -70,7 +69,7 @@ impl Keys {
             // Begun before, maybe.
             Err(failure) if failure.cause() == Cause::TagExists => {
                 let found = home.found_here(tag).await?;
-                if found.row.standing != Standing::Opening {
+                if found.row.standing != Standing::Opening(None) {
                     return Err(failure);
                 }
             }
@@ -89,7 +88,6 @@ impl Keys {
                 Home {
                     keys: home,
                     key_space: &found.row.key_space,
-                    is_open: IsOpen::NotYet,
                     options: found.options,
                 },
                 &[],
@@ -125,7 +123,15 @@ impl Keys {
             }
         };
         match &found.row.standing {
-            Standing::Opening => {
+            // Of another home before: only a move opens it, which finds that one closed.
+            Standing::Opening(Some(_)) => {
+                let under_way = Refused::UnderWay.failure(tag.as_str(), home.store_name());
+                return Err(under_way.hint(format!(
+                    "keywright tag move {tag} --to-store {} goes on",
+                    home.store_name()
+                )));
+            }
+            Standing::Opening(None) => {
                 return match self.open_elsewhere(tag).await {
                     None => self.open_at_home(tag).await,
                     Some(failure) => Err(failure),
@@ -151,7 +157,6 @@ impl Keys {
         let its = Home {
             keys: home,
             key_space: &found.row.key_space,
-            is_open: IsOpen::Yes,
             options: found.options,
         };
         let closed = self.close_elsewhere(tag, its, &listed).await?;
@@ -182,7 +187,6 @@ impl Keys {
         let its = Home {
             keys: home,
             key_space: &mark,
-            is_open: IsOpen::Yes,
             options: TagOptions::with_step(keywright_core::Step::LEAST),
         };
         Ok(self.close_elsewhere(tag, its, &[]).await?.since_now)
@@ -204,7 +208,7 @@ impl Keys {
         None
     }
 
-    /// Closes a tag in all other stores, but those that are listed.
+    /// Closes a tag in all other stores. Those that are listed need not answer.
     async fn close_elsewhere(
         &self,
         tag: &Tag,
@@ -221,7 +225,6 @@ impl Keys {
             .all()
             .filter(is_other)
             .map(|other| (other, other.0.settings.mark()))
-            .filter(|(_, mark)| !listed.contains(&mark.as_str()))
             .collect();
         let mut rows: Vec<HomeRow> = Vec::new();
         for keys in self.all() {
@@ -231,24 +234,38 @@ impl Keys {
             }
         }
         let leads = leads_to(home.key_space, &rows);
+        let is_away = |failure: &Failure, mark: &String| {
+            failure.cause() == Cause::StoreUnavailable && listed.contains(&mark.as_str())
+        };
         for (other, mark) in others {
             if other.has_own_tags() {
                 let claimed = other.run(ClaimHome {
                     of: other.tag_in(tag),
                     home: home.key_space.to_owned(),
-                    is_open: home.is_open,
                     leads: leads.clone(),
                     options: home.options,
                 });
-                let claimed = claimed.await??;
+                let claimed = match claimed.await {
+                    Err(failure) if is_away(&failure, &mark) => continue,
+                    claimed => claimed??,
+                };
                 closed.bound = closed.bound.max(*claimed.outcome());
                 if let Plan::Change(_) = claimed {
                     closed.since_now.push(other.store_name().to_owned());
                 }
-            } else if let Stands::Others = other.stands_here(tag).await? {
-                return Err(Refused::Open.failure(tag.as_str(), other.store_name()));
+            } else {
+                match other.stands_here(tag).await {
+                    Err(failure) if is_away(&failure, &mark) => continue,
+                    Err(failure) => return Err(failure),
+                    Ok(Stands::Others) => {
+                        return Err(Refused::Open.failure(tag.as_str(), other.store_name()));
+                    }
+                    Ok(Stands::Row(_) | Stands::Nothing) => {}
+                }
             }
-            closed.marks.push(mark);
+            if !listed.contains(&mark.as_str()) {
+                closed.marks.push(mark);
+            }
         }
         Ok(closed)
     }
@@ -271,17 +288,19 @@ impl Keys {
             Stands::Row(found) => Some(found),
             Stands::Nothing | Stands::Others => None,
         };
-        let opening = there
-            .as_ref()
-            .filter(|found| found.row.standing == Standing::Opening && !found.row.is_dropped);
+        let opening = there.as_ref().filter(|found| {
+            matches!(found.row.standing, Standing::Opening(_)) && !found.row.is_dropped
+        });
         let (mut open, mut left, mut silent) = (None, None, None);
         // Going on higher than need be does no harm.
         let mut above = 1;
+        let mut rows: Vec<HomeRow> = Vec::new();
         let is_other = |keys: &&Keys| keys.store_name() != target.store_name();
         for keys in self.all().filter(is_other) {
             match keys.stands_here(tag).await {
                 Ok(Stands::Row(found)) => {
                     above = above.max(found.row.free);
+                    rows.push(found.row.clone());
                     let its = opening.map(|found| Standing::Elsewhere(found.row.key_space.clone()));
                     match (&open, is_open(&found)) {
                         (Some((first, _)), true) => {
@@ -314,10 +333,18 @@ impl Keys {
             }
             (Some(there), None, _, _) => Ok(MoveLook::AtHome(there.row.free)),
             (None, Some((from, found)), _, _) | (None, None, Some((from, found)), None) => {
+                let mark = target.0.settings.mark();
+                let listed = found.closed_in.as_deref().unwrap_or_default();
+                let source = Source {
+                    key_space: found.row.key_space.clone(),
+                    leads: leads_to(&found.row.key_space, &rows),
+                    lists_target: listed.split(' ').any(|its| its == mark),
+                };
                 let ends = MoveEnds {
                     from,
                     target,
                     above,
+                    source,
                 };
                 Ok(MoveLook::From(ends, Box::new(found)))
             }
@@ -365,6 +392,8 @@ pub(crate) struct MoveEnds {
     pub(crate) target: Keys,
     /// The first id that none of the others gave, as they said at first.
     above: u64,
+    /// What the store that the tag leaves says of it.
+    source: Source,
 }
 
 impl MoveEnds {
@@ -374,9 +403,10 @@ impl MoveEnds {
         let prepare = PrepareHome {
             of: self.target.tag_in(tag),
             options: from.options,
+            source: self.source.clone(),
         };
         let prepared = self.target.run(prepare).await??;
-        Ok(prepared.outcome().clone())
+        Ok(prepared.outcome().key_space.clone())
     }
 
     /// Closes the tag for everybody where it was: the bound.

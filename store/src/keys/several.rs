@@ -143,7 +143,7 @@ impl Keys {
                 let handle = other.0.runtime.clone();
                 (other.tag_in(&any), handle, other.gives_ranges_only())
             });
-            let elsewhere = Elsewhere::new(others.collect());
+            let elsewhere = Elsewhere::new(others.collect(), keys.0.settings.mark());
             // It is told once.
             drop(keys.0.elsewhere.set(Arc::new(elsewhere)));
         }
@@ -279,7 +279,7 @@ impl Keys {
         };
         match &found.row.standing {
             _ if found.row.is_dropped => None,
-            standing @ (Standing::Opening | Standing::Elsewhere(_)) => {
+            standing @ (Standing::Opening(_) | Standing::Elsewhere(_)) => {
                 Some(closed_here(tag, standing))
             }
             Standing::Open => may_be_open(&home.0.store.others, found.closed_in.as_deref(), tag),

@@ -9,8 +9,8 @@ use super::order_rows::may_lose;
 use super::returned::discard_all;
 use super::switch_rows::{lock, rules};
 use super::tag_hiding::{self, TagHiding, hiding_of, refuse_other};
-use super::tag_read::{is_dropped, order_of};
-use super::{Link, Store, StoreError, Transaction, column, values};
+use super::tag_read::{closed_here, is_dropped, order_of, standing_of};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::Standing;
@@ -123,9 +123,22 @@ impl CreateTag {
     /// What it is for those who would reserve of it.
     fn standing(&self) -> Standing {
         match self.waits {
-            true => Standing::Opening,
+            true => Standing::Opening(None),
             false => Standing::Open,
         }
+    }
+
+    /// Why a dropped row must not be one that waits for the others to be closed: its ids came from elsewhere before it was dropped.
+    fn may_not_wait(&self, row: &Row) -> Result<Option<Failure>, StoreError> {
+        Ok(match standing_of(row, &self.tag)? {
+            Ok(Standing::Open | Standing::Opening(None)) => None,
+            Ok(
+                standing @ (Standing::Opening(Some(_))
+                | Standing::Elsewhere(_)
+                | Standing::Native(_)),
+            ) => Some(closed_here(&self.tag, &standing)),
+            Err(failure) => Some(failure),
+        })
     }
 
     /// Where its ids begin.
@@ -154,6 +167,11 @@ impl CreateTag {
                 return Ok(Err(Failure::new(Cause::TagExists, message)));
             }
         };
+        if self.waits
+            && let Some(failure) = self.may_not_wait(&row)?
+        {
+            return Ok(Err(failure));
+        }
         let hi: u64 = column(&row, "number")?;
         let options = &self.options;
         match order_of(&self.store, &row, &self.tag)? {

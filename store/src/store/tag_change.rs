@@ -185,7 +185,7 @@ impl DropTag {
             Ok(standing @ Standing::Elsewhere(_)) => {
                 return Ok(Err(closed_here(&self.tag, &standing)));
             }
-            Ok(Standing::Open | Standing::Opening | Standing::Native(_)) | Err(_) => {}
+            Ok(Standing::Open | Standing::Opening(_) | Standing::Native(_)) | Err(_) => {}
         }
         let hi: u64 = column(&row, "number")?;
         let (table, now_ms) = (&self.store.segment_table, self.store.words.now_ms());

@@ -92,7 +92,7 @@ pub(super) fn heir_of(row: &Row, tag: &Tag) -> Result<Result<Option<Heir>, Failu
     Ok(match standing_of(row, tag)? {
         Ok(Standing::Open) => Ok(None),
         Ok(Standing::Native(heir)) => Ok(Some(heir)),
-        Ok(standing @ (Standing::Opening | Standing::Elsewhere(_))) => {
+        Ok(standing @ (Standing::Opening(_) | Standing::Elsewhere(_))) => {
             Err(closed_here(tag, &standing))
         }
         Err(failure) => Err(failure),
@@ -117,7 +117,7 @@ pub(crate) fn closed_here(tag: &Tag, standing: &Standing) -> Failure {
     let why = |message: String| Failure::new(Cause::TagMoved, message);
     match standing {
         Standing::Open => why(format!("tag \"{tag}\" is open")),
-        Standing::Opening => why(format!(
+        Standing::Opening(_) => why(format!(
             "tag \"{tag}\" is about to open here: a move or an init is under way, or broke off"
         ))
         .hint("run that again, which goes on"),

@@ -195,7 +195,7 @@ fn closed(store: &Store, row: &Row, tag: &Tag) -> Result<Option<Failure>, StoreE
     }
     Ok(match standing_of(row, tag)? {
         Ok(Standing::Open) => not_closed_elsewhere(store, row, tag)?,
-        Ok(standing @ (Standing::Opening | Standing::Elsewhere(_) | Standing::Native(_))) => {
+        Ok(standing @ (Standing::Opening(_) | Standing::Elsewhere(_) | Standing::Native(_))) => {
             Some(closed_here(tag, &standing))
         }
         Err(failure) => Some(failure),

@@ -1,5 +1,8 @@
 //! One program's view of the switch in the store.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use keywright_core::Cause;
 
 use super::reached::Reached;
@@ -23,6 +26,8 @@ pub struct Switchboard {
     keys: Keys,
     program: String,
     holder: String,
+    /// A moment of `CLOCK_BOOTTIME` before what the program knows was read, milliseconds; 0: nothing was.
+    read_since: Arc<AtomicU64>,
 }
 
 impl Switchboard {
@@ -32,6 +37,7 @@ impl Switchboard {
             keys: keys.clone(),
             program: uuid::Uuid::new_v4().simple().to_string(),
             holder: holder(),
+            read_since: Arc::default(),
         }
     }
 
@@ -46,7 +52,10 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn standing(&self) -> Result<Standing, Failure> {
         let store = self.keys.store();
-        self.keys.run(ReadStanding { store }).await
+        let since_boot_ms = self.keys.boot_ms().unwrap_or(0);
+        let standing = self.keys.run(ReadStanding { store }).await?;
+        self.read_since.store(since_boot_ms, Ordering::Release);
+        Ok(standing)
     }
 
     /// Says that the program is there, and for which attempt its statements wait.
@@ -59,9 +68,11 @@ impl Switchboard {
             holder: self.holder.clone(),
             held,
         };
-        let since_boot_ms = self.keys.boot_ms();
         self.keys.run(beat).await?;
-        self.keys.heard(since_boot_ms);
+        // What the program goes by was read earlier, and others may have gone on in between, had it been silent for long.
+        let since_boot_ms = self.read_since.load(Ordering::Acquire);
+        self.keys
+            .heard(Some(since_boot_ms).filter(|boot_ms| *boot_ms > 0));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use keywright_store::home::{
-    HomeRow, IsOpen, Plan, Refused, Standing, plan_claim, plan_close, plan_open, plan_prepare,
+    HomeRow, Plan, Refused, Source, Standing, plan_claim, plan_close, plan_open, plan_prepare,
 };
 
 use crate::world::{MOVERS, Phase, STORES, World};
@@ -155,10 +155,10 @@ fn make(world: &mut World, mover: usize, home: usize) -> Option<()> {
     let key_space = match &world.rows[home] {
         None => {
             let fresh = world.fresh();
-            world.rows[home] = Some(row(1, fresh.clone(), Standing::Opening));
+            world.rows[home] = Some(row(1, fresh.clone(), Standing::Opening(None)));
             fresh
         }
-        Some(found) if found.standing == Standing::Opening => found.key_space.clone(),
+        Some(found) if found.standing == Standing::Opening(None) => found.key_space.clone(),
         Some(_) => return None,
     };
     world.movers[mover] = Phase::Claim { home, key_space };
@@ -175,9 +175,9 @@ fn begin_move(world: &mut World, mover: usize, to: usize, flaw: Option<Flaw>) ->
     let is_left = match (&from.standing, &world.rows[to]) {
         (Standing::Open, _) => true,
         (Standing::Elsewhere(its), Some(there)) => {
-            there.standing == Standing::Opening && *its == there.key_space
+            matches!(there.standing, Standing::Opening(_)) && *its == there.key_space
         }
-        (Standing::Opening | Standing::Elsewhere(_) | Standing::Native(_), _) => false,
+        (Standing::Opening(_) | Standing::Elsewhere(_) | Standing::Native(_), _) => false,
     };
     if !is_left {
         return None;
@@ -186,11 +186,17 @@ fn begin_move(world: &mut World, mover: usize, to: usize, flaw: Option<Flaw>) ->
         (Some(Flaw::KeySpaceKept), Some(there)) => there.key_space.clone(),
         _ => world.fresh(),
     };
-    let plan = plan_prepare(world.rows[to].as_ref(), &fresh).ok()?;
-    let key_space = plan.outcome().clone();
-    if let Plan::Change(key_space) = &plan {
+    let source = Source {
+        key_space: from.key_space.clone(),
+        leads: BTreeSet::new(),
+        lists_target: false,
+    };
+    let plan = plan_prepare(world.rows[to].as_ref(), &fresh, &source).ok()?;
+    let key_space = plan.outcome().key_space.clone();
+    if let Plan::Change(waiting) = &plan {
         let free = world.rows[to].as_ref().map_or(1, |there| there.free);
-        world.rows[to] = Some(row(free, key_space.clone(), Standing::Opening));
+        let opening = Standing::Opening(waiting.before.clone());
+        world.rows[to] = Some(row(free, waiting.key_space.clone(), opening));
     }
     world.movers[mover] = match flaw {
         Some(Flaw::OpenBeforeCommit) => Phase::Open {
@@ -258,12 +264,13 @@ fn claim(
     if flaw == Some(Flaw::NothingClosedElsewhere) {
         return Ok(1);
     }
-    let is_open = match flaw {
-        Some(Flaw::OneThatWaitsIsClosed) => IsOpen::Yes,
-        _ => IsOpen::NotYet,
-    };
     let its = world.rows[other].as_ref();
-    let plan = plan_claim(its, (key_space, is_open), &BTreeSet::new())?;
+    if let (Some(Flaw::OneThatWaitsIsClosed), Some(waits)) = (flaw, its)
+        && matches!(waits.standing, Standing::Opening(_))
+    {
+        return Ok(waits.free);
+    }
+    let plan = plan_claim(its, key_space, &BTreeSet::new())?;
     if let Plan::Change(free) = plan {
         let its = match its {
             Some(its) => its.key_space.clone(),

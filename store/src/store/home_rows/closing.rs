@@ -11,16 +11,16 @@ use super::super::tag_admin::TagOptions;
 use super::super::{Link, StoreError, Transaction, values};
 use super::TagIn;
 use crate::failure::Failure;
-use crate::home::{IsOpen, Plan, Standing, plan_claim, plan_close};
+use crate::home::{Plan, Standing, plan_claim, plan_close};
 use crate::switch::space::KeySpace;
 use crate::switch::state::Phase;
+
 /// Has a tag's row say that its ids come from another store: the first id that nobody was given of it.
 #[derive(Debug)]
 pub(crate) struct ClaimHome {
     pub(crate) of: TagIn,
     /// The key space of the tag's home.
     pub(crate) home: String,
-    pub(crate) is_open: IsOpen,
     pub(crate) leads: BTreeSet<String>,
     /// How programs reserve of it there.
     pub(crate) options: TagOptions,
@@ -41,8 +41,8 @@ impl ClaimHome {
             Ok(found) => found,
             Err(failure) => return Ok(Err(failure)),
         };
-        let home = (self.home.as_str(), self.is_open);
-        let plan = plan_claim(found.as_ref().map(|found| &found.row), home, &self.leads);
+        let row = found.as_ref().map(|found| &found.row);
+        let plan = plan_claim(row, &self.home, &self.leads);
         let plan = match plan {
             Ok(plan) => plan,
             Err(refused) => return Ok(Err(self.of.refused(&refused))),

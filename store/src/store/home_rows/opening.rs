@@ -8,16 +8,19 @@ use super::super::tag_admin::TagOptions;
 use super::super::{Link, StoreError, Transaction, values};
 use super::{FoundHome, TagIn};
 use crate::failure::Failure;
-use crate::home::{Plan, Refused, Standing, listed, plan_open, plan_prepare};
+use crate::home::{Plan, Refused, Source, Standing, Waiting, listed, plan_open, plan_prepare};
+
 /// Has a tag's row wait until the others are closed in its favour: its key space.
 #[derive(Debug)]
 pub(crate) struct PrepareHome {
     pub(crate) of: TagIn,
     pub(crate) options: TagOptions,
+    /// Where the tag is.
+    pub(crate) source: Source,
 }
 
-impl Transaction<Result<Plan<String>, Failure>> for PrepareHome {
-    async fn run(&self, link: &mut Link) -> Result<Result<Plan<String>, Failure>, StoreError> {
+impl Transaction<Result<Plan<Waiting>, Failure>> for PrepareHome {
+    async fn run(&self, link: &mut Link) -> Result<Result<Plan<Waiting>, Failure>, StoreError> {
         link.begin().await?;
         let prepared = self.prepare(link).await?;
         link.end(matches!(prepared, Ok(Plan::Change(_)))).await?;
@@ -26,24 +29,26 @@ impl Transaction<Result<Plan<String>, Failure>> for PrepareHome {
 }
 
 impl PrepareHome {
-    async fn prepare(&self, link: &mut Link) -> Result<Result<Plan<String>, Failure>, StoreError> {
+    async fn prepare(&self, link: &mut Link) -> Result<Result<Plan<Waiting>, Failure>, StoreError> {
         let found = match self.of.find(link).await? {
             Ok(found) => found,
             Err(failure) => return Ok(Err(failure)),
         };
         let fresh = Uuid::new_v4().simple().to_string();
-        let plan = plan_prepare(found.as_ref().map(|found| &found.row), &fresh);
+        let row = found.as_ref().map(|found| &found.row);
+        let plan = plan_prepare(row, &fresh, &self.source);
         let plan = match plan {
             Ok(plan) => plan,
             Err(refused) => return Ok(Err(self.of.refused(&refused))),
         };
-        let Plan::Change(key_space) = &plan else {
+        let Plan::Change(Waiting { key_space, before }) = &plan else {
             return Ok(Ok(plan));
         };
+        let opening = Standing::Opening(before.clone());
         let options = &self.options;
         match &found {
             None => {
-                let row = (&Standing::Opening, key_space.as_str());
+                let row = (&opening, key_space.as_str());
                 if !self.of.insert(row, options, link).await? {
                     return Ok(Err(self.of.made_meanwhile()));
                 }
@@ -53,7 +58,7 @@ impl PrepareHome {
                            cover_s = ?, refill_percent = ?";
                 let values = values![
                     key_space.as_str(),
-                    Standing::Opening.text(),
+                    opening.text(),
                     options.id_max.min(self.of.store.id_max),
                     options.step.get(),
                     options.step_min.get(),
