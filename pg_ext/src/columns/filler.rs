@@ -100,6 +100,8 @@ impl Filler {
         match self {
             Self::Tag(tag) => {
                 let row = tag_rows::find(tag, &cached::extension()?)?;
+                // The end of hidden ids is that of their bits.
+                let row = row.filter(|row| row.hidden.is_none());
                 let last = row.map(|row| row.end_max.saturating_sub(1).cast_signed());
                 Ok(last.filter(|last| *last < ID_MAX))
             }

@@ -1,7 +1,8 @@
 //! The SQL function that changes what a tag is made of: its step, its end, when it refills, and which numbers are ids.
 
 use keywright_core::cause::Cause;
-use pgrx::pg_extern;
+use keywright_core::tag::Tag;
+use pgrx::{pg_extern, pg_sys};
 
 use crate::cache;
 use crate::catalog::{cached, suggest, tag_rows};
@@ -58,20 +59,13 @@ fn keywright_alter_tag(
             Some(max.unwrap_or(max_now)),
             old.hidden.as_ref().map(|hidden| hidden.bits),
         )?;
+        refuse_below(&tag, definition.max, row.sequence)?;
         let is_shorter = max.is_some_and(|max| max < max_now);
         let changes_class = class.is_some_and(|class| class != old.class);
         if is_shorter || changes_class {
             // Else a session that knows the old end could reserve beyond the new one before this commits, or after.
             begin_anew(&tag, &old, &row)?;
-        }
-        let reserved = sequence::last(row.sequence).unwrap_or(0);
-        if definition.max < reserved {
-            return Err(Failure::new(
-                Cause::ArgumentOutOfRange,
-                format!("tag \"{tag}\" cannot end at {}", definition.max),
-            )
-            .detail(format!("Ids up to {reserved} are reserved already."))
-            .hint(format!("Choose a max from {reserved} on.")));
+            refuse_below(&tag, definition.max, row.sequence)?;
         }
         let [increment, remainder] = definition::numbers(class.unwrap_or(old.class));
         change_row(
@@ -95,6 +89,20 @@ fn keywright_alter_tag(
         Ok(())
     };
     alter().or_raise();
+}
+
+/// Fails if ids above `max` are reserved.
+fn refuse_below(tag: &Tag, max: i64, bound: pg_sys::Oid) -> Result<(), Failure> {
+    let reserved = sequence::last(bound).unwrap_or(0);
+    if max >= reserved {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::ArgumentOutOfRange,
+        format!("tag \"{tag}\" cannot end at {max}"),
+    )
+    .detail(format!("Ids up to {reserved} are reserved already."))
+    .hint(format!("Choose a max from {reserved} on.")))
 }
 
 /// When a tag refills from now on, percent of a reservation: as was asked for, 0 for what the setting says, or as before.
