@@ -16,6 +16,9 @@ on_engines!(
     a_move_that_breaks_off_anywhere_is_gone_on_with,
     a_tag_is_made_in_one_store_only,
     a_tag_that_was_there_before_the_second_store,
+    a_native_tag_that_was_dropped_is_not_opened,
+    a_store_that_was_restored_is_closed_again,
+    a_row_that_waits_is_opened_by_its_own_move_alone,
 );
 
 #[test]
@@ -299,6 +302,96 @@ fn a_tag_of_another_system_is_closed_in_our_store() -> Result<()> {
         })?;
         let unknown = takes(&away, "while it is away", &log).await.unwrap_err();
         assert_eq!(unknown.cause(), Cause::TagHomeUnknown, "{unknown}");
+        Ok(())
+    })
+}
+
+/// A database issues its ids, so nobody else does, though the tag was dropped and `init` makes what the configuration names.
+fn a_native_tag_that_was_dropped_is_not_opened(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_home_native")?;
+    let options = small_steps(100);
+    runtime()?.block_on(async {
+        let keys = two.init("orders").await?;
+        keys.create_tag(&tag("orders"), &options).await?;
+        two.far
+            .sql("UPDATE keywright_segment SET heir = '7 16384 ab' WHERE tag = 'orders'")?;
+        keys.drop_tag(&tag("orders")).await?;
+        for _ in 0..2 {
+            let refused = keys.create_tag(&tag("orders"), &options).await.unwrap_err();
+            assert_eq!(refused.cause(), Cause::TagMoved, "{refused}");
+            assert!(keys.settle(&tag("orders")).await.is_err());
+        }
+        let taken = takes(&two.open("orders")?, "nobody", &IssuedLog::default()).await;
+        assert!(taken.is_err());
+        let heir = two
+            .far
+            .sql("SELECT heir FROM keywright_segment WHERE tag = 'orders'")?;
+        assert_eq!(heir, [["7 16384 ab"]]);
+        Ok(())
+    })
+}
+
+/// The row of the store that the tag has left is open again, as in a backup, and is dropped, as the page says: `init` closes it once more.
+fn a_store_that_was_restored_is_closed_again(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_home_back")?;
+    let log = IssuedLog::default();
+    runtime()?.block_on(async {
+        let keys = two.init("orders").await?;
+        keys.create_tag(&tag("orders"), &small_steps(100)).await?;
+        takes(&keys, "the program", &log).await?;
+        two.main
+            .sql("UPDATE keywright_segment SET heir = NULL WHERE tag = 'orders'")?;
+        let alone = open(&two.main.raw())?;
+        assert!(keys.settle(&tag("orders")).await.is_err(), "two are open");
+        alone.drop_tag(&tag("orders")).await?;
+        assert_eq!(keys.settle(&tag("orders")).await?, ["main"]);
+        let made = alone.create_tag(&tag("orders"), &small_steps(100)).await;
+        assert_eq!(made.unwrap_err().cause(), Cause::TagExists);
+        let taken = takes(&open(&two.main.raw())?, "an old program", &log).await;
+        assert_eq!(taken.unwrap_err().cause(), Cause::TagMoved);
+        takes(&two.open("orders")?, "the next program", &log).await?;
+        Ok(())
+    })
+}
+
+/// One that was closed in favour of another and then made ready for a move back is opened by that move, and by nothing else.
+fn a_row_that_waits_is_opened_by_its_own_move_alone(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_home_waits")?;
+    runtime()?.block_on(async {
+        let keys = two.init("orders").await?;
+        keys.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let back = two.open("elsewhere.*")?;
+        let mut moving = Relocating::new(two.open("elsewhere.*")?, tag("orders"), "main");
+        some_steps(&mut moving, CLOSED - 1).await?;
+        let text = two
+            .main
+            .sql("SELECT heir FROM keywright_segment WHERE tag = 'orders'")?;
+        assert!(
+            text.iter()
+                .flatten()
+                .any(|text| text.starts_with("opening after ")),
+            "{text:?}"
+        );
+        // A configuration that has not the store where it is open.
+        let third = RawStores(vec![RawStoreSettings {
+            name: "main".to_owned(),
+            ..two.main.raw()
+        }]);
+        let third = Keys::open(StoreSettings::of_all(
+            &third,
+            &RawSnowflakeSettings::default(),
+        )?)?;
+        let made = third.create_tag(&tag("orders"), &small_steps(100)).await;
+        assert_eq!(made.unwrap_err().cause(), Cause::TagExists);
+        let settled = back.settle(&tag("orders")).await.unwrap_err();
+        assert!(
+            settled
+                .to_string()
+                .contains("tag move orders --to-store main"),
+            "{settled}"
+        );
+        all_steps(&mut moving).await?;
+        takes(&back, "after the move", &IssuedLog::default()).await?;
         Ok(())
     })
 }
