@@ -193,6 +193,19 @@ fn a_column_keeps_its_increment() -> Result<()> {
     assert_eq!(query_i64(&mut client, inserted)?, back);
     assert_eq!(query_i64(&mut client, inserted)?, back + 3);
 
+    // So does one that another tag fills.
+    client.batch_execute(
+        "CREATE TABLE bills (id bigint DEFAULT next_biz_id('bills_a')); \
+         SELECT keywright.create_tag('bills_a', increment => 5, remainder => 4, max => 100000); INSERT INTO bills DEFAULT VALUES",
+    )?;
+    let first = query_i64(
+        &mut client,
+        "SELECT keywright.adopt('bills_b', 'bills', 'id')",
+    )?;
+    assert_eq!(first % 5, 4);
+    let set = "SELECT increment || ' ' || remainder || ' ' || max FROM keywright.tags WHERE tag = 'bills_b'";
+    assert_eq!(query_text(&mut client, set)?, "5 4 100000");
+
     // A tag that is there already must go on in the same way.
     client.batch_execute("SELECT keywright.create_tag('parcels')")?;
     let adopt = "SELECT keywright.adopt('parcels', 'orders', 'id')";

@@ -16,6 +16,7 @@ use crate::catalog::{cached, sequences};
 use crate::columns::column::{Column, Purpose, refused};
 use crate::columns::filler::{self, Filler};
 use crate::columns::relatives::{self, Parent};
+use crate::columns::release;
 use crate::failure::{Failure, OrRaise};
 use crate::issue::snowflake;
 use crate::manage::begin_at;
@@ -85,10 +86,7 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
     }
     let start = {
         let extension = cached::extension()?;
-        let steps = Steps {
-            class: column.class()?,
-            end: column.end()?,
-        };
+        let steps = steps(column)?;
         let is_computed = column.is_computed();
         let _owner = AsOwner::new(extension.owner);
         let start = begin_above(tag, above, &steps, &extension)?;
@@ -105,6 +103,21 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
 struct Steps {
     class: Option<Residue>,
     end: Option<i64>,
+}
+
+/// Those of the tags that fill the column now; else those of its sequences.
+fn steps(column: &Column) -> Result<Steps, Failure> {
+    let (mut class, mut end) = (column.class()?, column.end()?);
+    let fillers = column.fillers()?;
+    if !fillers.is_empty() {
+        let of_tags = release::one_class(&fillers)?;
+        class = Some(of_tags)
+            .filter(|of_tags| *of_tags != Residue::ALL)
+            .or(class);
+        let last = release::end_of(&fillers)?;
+        end = Some(last.min(end.unwrap_or(i64::MAX))).filter(|last| *last < i64::MAX);
+    }
+    Ok(Steps { class, end })
 }
 
 /// Has the tag issue above `above`, in the steps that the column's sequence went in: a new one, one that was dropped, or one that was

@@ -80,7 +80,7 @@ fn release(column: &Column) -> Result<i64, Failure> {
 }
 
 /// The last number that all of them may issue.
-fn end_of(fillers: &[Filler]) -> Result<i64, Failure> {
+pub(super) fn end_of(fillers: &[Filler]) -> Result<i64, Failure> {
     let mut end = i64::MAX;
     for filler in fillers {
         end = end.min(filler.end()?.unwrap_or(i64::MAX));
@@ -92,7 +92,7 @@ fn end_of(fillers: &[Filler]) -> Result<i64, Failure> {
 ///
 /// # Errors
 /// They differ.
-fn one_class(fillers: &[Filler]) -> Result<Residue, Failure> {
+pub(super) fn one_class(fillers: &[Filler]) -> Result<Residue, Failure> {
     let mut classes = Vec::new();
     for filler in fillers {
         classes.push(filler.class()?);
