@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag, TagExhausted};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
@@ -22,7 +23,6 @@ use crate::reserve::StepTrack;
 use crate::settings::{FeedSettings, Limits, SnowflakeSettings};
 use crate::store::Store;
 use crate::store::tag_request::{Granted, ReservationRequest};
-use keywright_core::residue::Residue;
 use server::{Demand, Refused, Server};
 
 /// Who wants something is told of again within seconds; who was not for so long wants nothing any more.

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
+use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
@@ -39,7 +40,6 @@ use crate::spec::KeySpec;
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
-use keywright_core::residue::Residue;
 
 pub(crate) use assignments::not_assigned;
 pub use check::{Finding, Severity};

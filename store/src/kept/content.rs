@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use keywright_core::Tag;
+use keywright_core::residue::Residue;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::engine::file::place::Place;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, Phase, RuleName, Standing};
-use keywright_core::residue::Residue;
 
 /// How the first line begins; another form has another number.
 const MAGIC: &str = "keywright ranges 1 sha256 ";

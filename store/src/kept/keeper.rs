@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keywright_core::Tag;
 use keywright_core::hiding::Hiding;
+use keywright_core::residue::Residue;
 use tracing::{error, info, warn};
 
 use super::content::{Content, KeptRange, KeptStanding};
@@ -13,7 +14,6 @@ use super::disk::{Found, KeptFile, look};
 use super::judge::{Here, Unusable, judge};
 use crate::clock::Clock;
 use crate::switch::state::Standing;
-use keywright_core::residue::Residue;
 
 /// Where ranges are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

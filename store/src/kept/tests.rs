@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use keywright_core::residue::Residue;
 use keywright_core::{Readings, Tag};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -15,7 +16,6 @@ use crate::clock::{Clock, SystemClock};
 use crate::engine::file::place::{Inode, Place};
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, Phase, RuleName, Standing};
-use keywright_core::residue::Residue;
 
 fn tag(name: &str) -> Tag {
     Tag::parse(name).unwrap()

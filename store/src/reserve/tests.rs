@@ -1,3 +1,4 @@
+use keywright_core::residue::Residue;
 use keywright_core::{Step, StepPolicy};
 use proptest::prelude::*;
 
@@ -5,7 +6,6 @@ use super::{
     Ask, Ends, LastReservation, Returned, StepNumbers, StepTrack, TagRow, choose_returned,
     has_gone_back, plan_reservation,
 };
-use keywright_core::residue::Residue;
 
 fn step(ids: i64) -> Step {
     Step::new(ids).unwrap()

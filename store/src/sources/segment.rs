@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use keywright_core::hiding::Hiding;
+use keywright_core::residue::Residue;
 use keywright_core::{Buffer, KeyBatch, Tag};
 use tracing::warn;
 
@@ -22,7 +23,6 @@ use crate::sources::ordered::OrderedSide;
 use crate::store::returned::Rest;
 use crate::store::tag_rows::ordered;
 use crate::tag_order::TagFacts;
-use keywright_core::residue::Residue;
 
 /// Why ranges are dropped that would have been given.
 const ANOTHER_TAG: &str = "the tag is another one in the store now";

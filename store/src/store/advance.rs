@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use keywright_core::residue::Residue;
 use keywright_core::{Cause, Layout, Tag};
 
 use super::returned::discard_all;
@@ -14,7 +15,6 @@ use crate::failure::Failure;
 use crate::home::Standing;
 use crate::lease::space::Space;
 use crate::reserve::gap_after_loss;
-use keywright_core::residue::Residue;
 
 /// Above what all later ids are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,13 +90,7 @@ impl AdvanceTag {
         let identity = link.server.identity.clone();
         let (row, now_ms) = match read_row(store, &found, &identity, tag, Residue::ALL)? {
             Ok(read) => read,
-            Err(denied) => {
-                let failure = denied.failure().unwrap_or_else(|exhausted| {
-                    let message = format!("tag \"{tag}\" is {exhausted}");
-                    Failure::new(Cause::TagExhausted, message)
-                });
-                return Ok(Err(failure));
-            }
+            Err(denied) => return Ok(Err(denied.told(tag))),
         };
         if self.id > row.id_max {
             let message = format!(

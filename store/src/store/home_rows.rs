@@ -6,6 +6,7 @@ mod opening;
 
 use std::sync::Arc;
 
+use keywright_core::residue::Residue;
 use keywright_core::{Cause, Step, Tag};
 
 use super::tag_admin::TagOptions;
@@ -17,7 +18,6 @@ use crate::failure::Failure;
 use crate::home::{HomeRow, Refused, Standing};
 use crate::reserve::gap_after_loss;
 use crate::tag_order::TagOrder;
-use keywright_core::residue::Residue;
 
 pub(crate) use closing::{ClaimHome, CloseHome};
 pub(crate) use opening::{OpenHome, PrepareHome, RecordClosed};
@@ -74,9 +74,7 @@ impl TagIn {
         let (read, now_ms) = match read_row(store, &row, &identity, tag, Residue::ALL)? {
             Ok(read) => read,
             Err(denied) => {
-                return Ok(Err(denied.failure().unwrap_or_else(|exhausted| {
-                    Failure::new(Cause::TagExhausted, format!("tag \"{tag}\" is {exhausted}"))
-                })));
+                return Ok(Err(denied.told(tag)));
             }
         };
         // What another server may have given since it wrote last counts as given.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag, key_space_mark};
 
 use super::returned::discard_all;
@@ -15,7 +16,6 @@ use crate::failure::Failure;
 use crate::moving::{Comer, Heir, Leaver, Lineage, TagState, plan_close, plan_open};
 use crate::reserve::gap_after_loss;
 use crate::tag_order::TagOrder;
-use keywright_core::residue::Residue;
 
 /// A tag that is open to a database, or closed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,10 +89,7 @@ async fn find(
     let (read, now_ms) = match read_row(store, &row, &identity, tag, Residue::ALL)? {
         Ok(read) => read,
         Err(denied) => {
-            return Ok(Err(denied.failure().unwrap_or_else(|exhausted| {
-                let message = format!("tag \"{tag}\" is {exhausted}");
-                Failure::new(Cause::TagExhausted, message)
-            })));
+            return Ok(Err(denied.told(tag)));
         }
     };
     let heir = match heir_of(&row, tag)? {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use keywright_core::Tag;
+use keywright_core::residue::Residue;
 use uuid::Uuid;
 
 use super::tag_read::read_row;
 use super::{Link, Store, StoreError, Transaction, assigned_admin, values};
 use crate::dialect::Dialect;
 use crate::reserve::gap_after_loss;
-use keywright_core::residue::Residue;
 
 /// A tag of a store that was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]

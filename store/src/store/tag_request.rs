@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use keywright_core::hiding::Hiding;
-use keywright_core::{Tag, TagExhausted};
+use keywright_core::residue::Residue;
+use keywright_core::{Cause, Tag, TagExhausted};
 
 use super::Store;
 use crate::failure::Failure;
 use crate::reserve::{StepTrack, TagRow};
 use crate::tag_order::TagOrder;
-use keywright_core::residue::Residue;
 
 /// A reservation to be made.
 #[derive(Debug, Clone)]
@@ -106,5 +106,13 @@ impl Denied {
             | Self::NotActive(failure)
             | Self::Other(failure) => Ok(failure),
         }
+    }
+
+    /// Why, also for a tag that is exhausted.
+    pub(crate) fn told(self, tag: &Tag) -> Failure {
+        self.failure().unwrap_or_else(|exhausted| {
+            let message = format!("tag \"{tag}\" is {exhausted}");
+            Failure::new(Cause::TagExhausted, message)
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
 use super::order_rows::is_active;
@@ -15,7 +16,6 @@ use crate::failure::Failure;
 use crate::home::{OtherStore, Standing, not_closed_in};
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
 use crate::tag_order::TagOrder;
-use keywright_core::residue::Residue;
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use keywright_core::Cause;
+use keywright_core::residue::Residue;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -18,7 +19,6 @@ use crate::sources::demand::Outlook;
 use crate::store::Store;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::tag_order::TagOrder;
-use keywright_core::residue::Residue;
 
 /// Why ranges are dropped that would have been given.
 const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";
