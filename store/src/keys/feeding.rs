@@ -13,7 +13,7 @@ impl Keys {
     /// Feeds a server from now on, until the clean stop.
     ///
     /// # Errors
-    /// [`Cause::Draining`] after [`Keys::hand_back`].
+    /// [`keywright_core::Cause::Draining`] after [`Keys::hand_back`].
     pub fn feed(&self, settings: FeedSettings) -> Result<(), Failure> {
         let mut sources = self.sources();
         if sources.closed {
