@@ -52,7 +52,8 @@ fn only_init_makes_a_file_and_only_out_of_nothing() -> Result<()> {
         let failure = refused(&schema.raw()).await?;
         assert_eq!(failure.cause(), Cause::StoreUnavailable);
         let expected = format!(
-            "the store at file:{} cannot be used: there is no such file (run keywright init)",
+            "the store at file:{} cannot be used: there is no such file (is its disk mounted? keywright init is for a store that never was, \
+             or was lost: then keywright advance, too)",
             schema.file().display()
         );
         assert_eq!(failure.to_string(), expected);

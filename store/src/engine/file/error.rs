@@ -123,7 +123,11 @@ impl FileError {
     /// What the reader can do.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Missing | Self::Empty | Self::NoTable(_) => Some("run keywright init"),
+            // Whoever makes a new one in place of one that is away gets the first ids again.
+            Self::Missing => Some(
+                "is its disk mounted? keywright init is for a store that never was, or was lost: then keywright advance, too",
+            ),
+            Self::Empty | Self::NoTable(_) => Some("run keywright init"),
             Self::Foreign | Self::NotPlain => Some("name another file in url of [store]"),
             Self::Denied(_) | Self::ReadOnly => {
                 Some("the program's user must be able to write the file and its directory")
