@@ -251,3 +251,16 @@ CREATE TABLE IF NOT EXISTS keywright_moved (
     moved_at_ms    BIGINT NOT NULL COMMENT 'unix milliseconds',
     PRIMARY KEY (tag, system_id, database_oid)
 ) ENGINE = InnoDB COMMENT = 'Keywright: databases whose tags moved to the store, or back';
+
+-- Buckets of readable ids where there are several stores; no row: all of them are leased here. Change them with `keywright init`.
+CREATE TABLE IF NOT EXISTS keywright_bucket (
+    store       VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'own: this store; else the id of a store that this one gave buckets to',
+    name        VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'what the store is called, for people',
+    store_id    VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'drawn when the row was made',
+    giver       VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the id of the store that gave this one its buckets; its own: it gives them',
+    buckets     VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'as 0-127; empty: none',
+    is_open     BIGINT NOT NULL COMMENT '0: none is leased until keywright init has run',
+    is_restored BIGINT NOT NULL COMMENT '1: the store was restored, and keeps the buckets that it had',
+    version     BIGINT NOT NULL COMMENT 'counts changes',
+    PRIMARY KEY (store)
+) ENGINE = InnoDB COMMENT = 'Keywright: buckets of readable ids, by store';

@@ -245,3 +245,16 @@ CREATE TABLE IF NOT EXISTS keywright_moved (
     moved_at_ms  INTEGER NOT NULL, -- unix milliseconds
     PRIMARY KEY (tag, system_id, database_oid)
 ) STRICT;
+
+-- Buckets of readable ids where there are several stores; no row: all of them are leased here. Change them with `keywright init`.
+CREATE TABLE IF NOT EXISTS keywright_bucket (
+    store       TEXT NOT NULL, -- own: this store; else the id of a store that this one gave buckets to
+    name        TEXT NOT NULL, -- what the store is called, for people
+    store_id    TEXT NOT NULL, -- drawn when the row was made
+    giver       TEXT NOT NULL, -- the id of the store that gave this one its buckets; its own: it gives them
+    buckets     TEXT NOT NULL, -- as 0-127; empty: none
+    is_open     INTEGER NOT NULL, -- 0: none is leased until keywright init has run
+    is_restored INTEGER NOT NULL, -- 1: the store was restored, and keeps the buckets that it had
+    version     INTEGER NOT NULL, -- counts changes
+    PRIMARY KEY (store)
+) STRICT;

@@ -1,6 +1,7 @@
 //! All sources of one store, and the thread that talks to it.
 
 mod assignments;
+mod buckets;
 mod check;
 mod feeding;
 mod followed_users;
@@ -42,6 +43,7 @@ use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
 
 pub(crate) use assignments::not_assigned;
+pub use buckets::StoreBuckets;
 pub use check::{Finding, Severity};
 pub use followed_users::FollowedUsers;
 use followed_users::Following;
@@ -92,6 +94,8 @@ struct Further {
 #[derive(Debug, Default)]
 struct Sources {
     by_spec: HashMap<KeySpec, Source>,
+    /// Those of readable keys that come from several stores.
+    over_buckets: HashMap<KeySpec, Source>,
     segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
     times: Vec<Arc<TimeSupply>>,
     feeders: Vec<Arc<Feeder>>,
@@ -180,6 +184,14 @@ impl Keys {
         if let Some(of_tag) = spec.tag().and_then(|tag| self.further_of(tag)) {
             return of_tag.source(spec);
         }
+        match self.of_buckets(spec)? {
+            Some(of_buckets) => self.over_buckets(spec, of_buckets),
+            None => self.source_here(spec),
+        }
+    }
+
+    /// The source of a spec in this store.
+    fn source_here(&self, spec: &KeySpec) -> Result<Source, Failure> {
         let mut sources = self.sources();
         if sources.closed {
             return Err(draining());
@@ -237,7 +249,10 @@ impl Keys {
         let clock = Arc::clone(&self.0.clock);
         let supply = Arc::new(TimeSupply::new(
             space,
-            self.0.settings.snowflake.clone(),
+            (
+                self.0.settings.snowflake.clone(),
+                self.0.settings.readable_buckets.is_some(),
+            ),
             clock,
             &limits,
         ));
@@ -333,8 +348,8 @@ impl Keys {
     /// Figures of everything that sources draw from.
     pub fn stats(&self) -> Vec<SourceStats> {
         let mut stats: Vec<SourceStats> = self.all().flat_map(Self::stats_here).collect();
-        stats.sort_by(|one, other| one.name.cmp(&other.name));
-        stats.dedup_by(|one, other| one.name == other.name);
+        stats.sort_by(|one, other| (&one.name, &one.store).cmp(&(&other.name, &other.store)));
+        stats.dedup_by(|one, other| one.name == other.name && one.store == other.store);
         stats
     }
 

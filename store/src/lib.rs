@@ -29,6 +29,7 @@ pub mod order;
 pub mod reserve;
 
 mod assign;
+mod buckets;
 mod clock;
 mod database;
 mod dialect;
@@ -58,7 +59,9 @@ pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
-pub use keys::{Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity, StoreUp};
+pub use keys::{
+    Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity, StoreBuckets, StoreUp,
+};
 pub use mover::{MoveError, MoveProgress, MovedTo, Moving, Relocating};
 pub use seat::OrderSettings;
 pub use seat::confirming::Confirmation;

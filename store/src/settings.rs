@@ -1,5 +1,6 @@
 //! Settings: as they are written, and as they are once everything about them has been checked.
 
+mod buckets;
 mod etcd;
 mod feed;
 mod file;
@@ -38,7 +39,7 @@ use crate::kept::keeper::KeptSettings;
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
-use crate::worker_ids::WorkerIds;
+use crate::worker_ids::{IdRange, WorkerIds};
 use problems::Problems;
 
 /// Settings of the store, checked.
@@ -58,6 +59,8 @@ pub struct StoreSettings {
     pub(crate) name: String,
     /// The stores of some tags, the first that has a pattern for a tag being its.
     pub(crate) further: Vec<FurtherStore>,
+    /// The buckets of readable ids that it leases, where several do.
+    pub(crate) readable_buckets: Option<IdRange>,
     /// Of one of several: the others.
     pub(crate) others: Vec<OtherStore>,
 }
@@ -120,6 +123,7 @@ impl StoreSettings {
         check_limits(store, &mut problems);
         let kept = kept::settings(store, dialect, &mut problems);
         let step = redis::step(store, &mut problems);
+        let readable_buckets = buckets::settings(store, &mut problems);
         if store.accept_loss_on_failover && !redis::is_one(&store.url) {
             problems.add("store.accept_loss_on_failover", "is for redis://");
         }
@@ -146,6 +150,7 @@ impl StoreSettings {
                     kept,
                     name: store.name.clone(),
                     further: Vec::new(),
+                    readable_buckets,
                     others: Vec::new(),
                 })
             }

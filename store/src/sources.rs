@@ -1,4 +1,5 @@
 //! What keys come from: ranges of tags, states of leased worker ids, and UUIDs; how those who take and the task that refills meet.
+pub(crate) mod buckets;
 pub(crate) mod demand;
 pub(crate) mod ordered;
 pub(crate) mod segment;

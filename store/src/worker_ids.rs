@@ -9,7 +9,7 @@ use crate::dialect::TableName;
 use crate::lease::space::Space;
 
 /// Some numbers that follow each other: `512-1023`, or a single one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IdRange {
     /// The smallest.
     pub first: u32,

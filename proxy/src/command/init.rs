@@ -167,6 +167,18 @@ impl Init {
             WorkerIdsRecorded::AsBefore => {}
             WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
+        for divided in keys.divide_buckets().await.map_err(failed)? {
+            match divided.buckets {
+                Some(range) => println!(
+                    "store \"{}\" leases the buckets {range} of readable ids",
+                    divided.store
+                ),
+                None => println!(
+                    "store \"{}\" leases no buckets of readable ids",
+                    divided.store
+                ),
+            }
+        }
         make_tags(config, keys, &self.ordered()).await?;
         settle(config, keys).await
     }

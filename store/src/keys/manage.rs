@@ -213,10 +213,7 @@ impl Keys {
                 space: Space::Snowflake,
                 bound_ms: *unix_ms,
             },
-            Above::ReadableMoment { unix_ms } => AdvanceLeases {
-                space: Space::Readable,
-                bound_ms: *unix_ms,
-            },
+            Above::ReadableMoment { unix_ms } => return self.advance_buckets(*unix_ms).await,
         };
         Ok(self.run(leases).await?.max(0).cast_unsigned())
     }

@@ -167,6 +167,7 @@ impl Keys {
                 ..finding
             }));
         }
+        findings.extend(self.check_buckets().await);
         let refused = self.not_at_home(tags).await.into_iter();
         findings.extend(refused.map(|failure| Finding {
             store: String::new(),

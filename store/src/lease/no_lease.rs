@@ -43,6 +43,12 @@ pub enum NoLease {
         /// The layout's largest.
         worker_id_max: u32,
     },
+    /// Buckets of readable ids are divided among several stores, and this one is not open.
+    #[error("it is not known which buckets this store leases")]
+    BucketsClosed,
+    /// It has none of them.
+    #[error("other stores lease all buckets, and this one has none")]
+    NoBuckets,
     /// Numbers that are leased here are assigned to databases elsewhere, or set by hand.
     #[error("worker ids are {recorded} in the store, and {configured} in this configuration")]
     OtherWorkerIds {
@@ -117,6 +123,8 @@ impl NoLease {
                 owner: _,
             }
             | Self::NoneFree { worker_id_max: _ }
+            | Self::BucketsClosed
+            | Self::NoBuckets
             | Self::OtherWorkerIds {
                 recorded: _,
                 configured: _,

@@ -18,6 +18,8 @@ pub struct RawStoreSettings {
     /// The tags that it holds, as `shop.*`; `*` stands for any characters, `?` for one. A tag is in the first store that has a pattern for it, or else in
     /// the one store that has none, which also holds everything else: worker ids, the switch, users, the order.
     pub tags: Vec<String>,
+    /// The buckets of readable ids that are leased there, as `0-127`, where `readable` keys come from several stores; while one does not answer the others give them. Divided with `keywright init`; no two stores may have one in common.
+    pub readable_buckets: Option<String>,
     /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program.
     pub url: String,
     /// Let the store's file, and the file of kept ranges, be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
@@ -71,6 +73,7 @@ impl Default for RawStoreSettings {
         Self {
             name: String::new(),
             tags: Vec::new(),
+            readable_buckets: None,
             url: String::new(),
             any_file_system: false,
             kept_ranges_file: None,

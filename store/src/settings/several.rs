@@ -8,7 +8,7 @@ use siphasher::sip::SipHasher13;
 use super::problems::Problems;
 use super::{
     RawSnowflakeSettings, RawStoreSettings, RawStores, SettingsError, SettingsProblem,
-    StoreSettings, schema, session_options,
+    StoreSettings, buckets, schema, session_options,
 };
 use crate::home::OtherStore;
 use crate::users::NamePattern;
@@ -120,11 +120,13 @@ impl StoreSettings {
     pub(crate) fn has_same_stores(&self, other: &Self) -> bool {
         let mut both = self.further.iter().zip(&other.further);
         self.name == other.name
+            && self.readable_buckets == other.readable_buckets
             && self.further.len() == other.further.len()
             && both.all(|(one, other)| {
                 one.name() == other.name()
                     && one.tags == other.tags
                     && one.settings.is_same_store(&other.settings)
+                    && one.settings.readable_buckets == other.settings.readable_buckets
             })
     }
 }
@@ -138,11 +140,11 @@ fn several(
     check_tags(raw, &mut problems);
     let (mut main, mut further) = (None, Vec::new());
     for (index, raw) in raw.iter().enumerate() {
-        let none = RawSnowflakeSettings::default();
+        let of_buckets = buckets::snowflake(snowflake);
         let snowflake = match raw.tags.is_empty() {
             true => snowflake,
-            // What is made of time is in the other store.
-            false => &none,
+            // Worker ids are in the other store.
+            false => &of_buckets,
         };
         let settings = match StoreSettings::new(raw, snowflake) {
             Ok(settings) => settings,
@@ -180,6 +182,7 @@ fn several(
             );
         }
     }
+    buckets::check(main.as_ref(), &all, &mut problems);
     let others: Vec<OtherStore> = all
         .iter()
         .map(|store| OtherStore {

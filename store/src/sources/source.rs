@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::seat::confirming::Confirmation;
+use crate::sources::buckets::Buckets;
 use crate::sources::ordered::{Ordered, Unconfirmed};
 use crate::sources::segment::SegmentSupply;
 use crate::sources::stats::{Remaining, SourceStats};
@@ -33,6 +34,7 @@ struct Inner {
 pub(crate) enum Supply {
     Segment(Arc<SegmentSupply>),
     Time(Arc<TimeSupply>),
+    Buckets(Buckets),
     Uuid(Arc<UuidMaker>, UuidVersion, UuidForm),
 }
 
@@ -68,6 +70,7 @@ impl Source {
         let keys = match &self.0.supply {
             Supply::Segment(supply) => supply.try_take(count, contiguous),
             Supply::Time(supply) => self.try_time(supply, count, contiguous),
+            Supply::Buckets(buckets) => buckets.try_take(count),
             Supply::Uuid(maker, version, form) => Some(maker.make(*version, *form, count)),
         };
         keys.ok_or(NotNow)
@@ -101,6 +104,7 @@ impl Source {
                     .take(count, in_tick, || self.try_time(supply, count, contiguous))
                     .await
             }
+            Supply::Buckets(buckets) => buckets.take(count).await,
             Supply::Uuid(maker, version, form) => Ok(maker.make(*version, *form, count)),
         }
     }
@@ -125,7 +129,7 @@ impl Source {
         }
         match &self.0.supply {
             Supply::Segment(supply) => supply.try_ordered(count),
-            Supply::Time(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
+            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
         }
     }
 
@@ -137,7 +141,7 @@ impl Source {
         self.check(count)?;
         match &self.0.supply {
             Supply::Segment(supply) => supply.take_ordered(count).await,
-            Supply::Time(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
+            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
         }
     }
 
@@ -145,7 +149,7 @@ impl Source {
     pub fn try_last_ordered(&self) -> Ordered<u64> {
         match &self.0.supply {
             Supply::Segment(supply) => supply.try_last_ordered(),
-            Supply::Time(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
+            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
         }
     }
 
@@ -156,7 +160,7 @@ impl Source {
     pub async fn last_ordered(&self) -> Result<Ordered<u64>, Failure> {
         match &self.0.supply {
             Supply::Segment(supply) => supply.last_ordered().await,
-            Supply::Time(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
+            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
         }
     }
 
@@ -164,7 +168,7 @@ impl Source {
     pub fn tag_facts(&self) -> Option<TagFacts> {
         match &self.0.supply {
             Supply::Segment(supply) => Some(supply.facts()),
-            Supply::Time(_) | Supply::Uuid(_, _, _) => None,
+            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => None,
         }
     }
 
@@ -183,7 +187,9 @@ impl Source {
                 let deadline = since + Duration::from_millis(supply.demand.wait_ms_max());
                 supply.confirm(unconfirmed, deadline).await
             }
-            Supply::Time(_) | Supply::Uuid(_, _, _) => Ok(Confirmation::GivenUp),
+            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => {
+                Ok(Confirmation::GivenUp)
+            }
         }
     }
 
@@ -191,7 +197,7 @@ impl Source {
     pub fn order_refusal(&self) -> Option<Failure> {
         match &self.0.supply {
             Supply::Segment(supply) => supply.order_refusal(),
-            Supply::Time(_) | Supply::Uuid(_, _, _) => None,
+            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => None,
         }
     }
 
@@ -209,7 +215,7 @@ impl Source {
                 Remaining::Ms(supply.remaining_ms()),
                 supply.worker_id(),
             )),
-            Supply::Uuid(_, _, _) => None,
+            Supply::Buckets(_) | Supply::Uuid(_, _, _) => None,
         }
     }
 }

@@ -4,16 +4,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 
+use super::bucket_rows::Leased;
 use super::switch_rows::make;
 use super::worker_id_rows::RecordedIds;
-use super::{Link, Row, StoreError, Transaction, column, number_table, values, worker_id_rows};
+use super::{
+    Link, Row, StoreError, Transaction, bucket_rows, column, number_table, values, worker_id_rows,
+};
 use crate::engine::words::Words;
 use crate::lease::space::Space;
 use crate::lease::{
     Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
     standing,
 };
-use crate::worker_ids::WorkerIds;
+use crate::worker_ids::{IdRange, WorkerIds};
 
 /// Reads leases, by the store's clock.
 fn select(words: Words) -> String {
@@ -32,6 +35,8 @@ pub(crate) struct TakeLease<'a> {
     pub(crate) limits: TakeoverLimits,
     /// What the configuration says.
     pub(crate) worker_ids: WorkerIds,
+    /// Whether buckets of readable ids are divided among several stores.
+    pub(crate) must_be_divided: bool,
     pub(crate) holder: &'a str,
     pub(crate) lease_ms: u64,
 }
@@ -53,9 +58,13 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         lock_all(link).await?;
         let rows = all_rows(link, self.space.name()).await?;
         let recorded = worker_id_rows::read(link, link.words().in_share_mode()).await?;
-        let wanted = match self.differs(recorded.as_ref()) {
-            Some(no_lease) => Err(no_lease),
-            None => self.wanted(&rows, link).await?,
+        let within = self.within(link).await?;
+        let wanted = match (self.differs(recorded.as_ref()), within) {
+            (Some(no_lease), _) | (None, Err(no_lease)) => Err(no_lease),
+            (None, Ok(within)) => {
+                claimant.leasable.within = within.unwrap_or(claimant.leasable.within);
+                self.wanted(&rows, link).await?
+            }
         };
         let claim = wanted.and_then(|wanted| {
             claimant.wanted = wanted;
@@ -101,6 +110,23 @@ impl TakeLease<'_> {
             }
             (Space::Snowflake, None) | (Space::Readable, _) => Ok(Ok(claimant.wanted)),
         }
+    }
+
+    /// Where there are several stores each leases buckets of its own, and nothing before it is known which.
+    async fn within(
+        &self,
+        link: &mut Link,
+    ) -> Result<Result<Option<IdRange>, NoLease>, StoreError> {
+        if self.space != Space::Readable {
+            return Ok(Ok(None));
+        }
+        Ok(match bucket_rows::leased(link).await? {
+            Leased::Any if self.must_be_divided => Err(NoLease::BucketsClosed),
+            Leased::Any => Ok(None),
+            Leased::Closed => Err(NoLease::BucketsClosed),
+            Leased::Within(None) => Err(NoLease::NoBuckets),
+            Leased::Within(range) => Ok(range),
+        })
     }
 
     /// Databases that are fed have the layout that is recorded; ids of others could meet theirs.

@@ -8,7 +8,7 @@ use keywright_core::residue::Residue;
 use uuid::Uuid;
 
 use super::tag_read::read_row;
-use super::{Link, Store, StoreError, Transaction, assigned_admin, values};
+use super::{Link, Store, StoreError, Transaction, assigned_admin, bucket_rows, values};
 use crate::dialect::Dialect;
 use crate::reserve::gap_after_loss;
 
@@ -60,6 +60,7 @@ impl Transaction<RestoredStore> for Restore {
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
         assigned_admin::restore(link).await?;
+        bucket_rows::restore(link).await?;
         let mut unknown = Vec::new();
         for (tag, id) in &self.last_ids {
             if !self.raise(&nobody, tag, *id, link).await? {

@@ -11,7 +11,8 @@ use crate::engine::words::Words;
 
 pub use shapes::OWN_TABLES;
 use shapes::{
-    NATIVE, RETURNED, SEGMENT, SHAPES, Shape, USER, USER_GRANT, USER_VERSION, WORKER, WORKER_IDS,
+    BUCKET, NATIVE, RETURNED, SEGMENT, SHAPES, Shape, USER, USER_GRANT, USER_VERSION, WORKER,
+    WORKER_IDS,
 };
 
 /// What people read, and run on a server of theirs.
@@ -91,6 +92,7 @@ impl Transaction<SchemaFindings> for InspectSchema {
                 &RETURNED,
                 &NATIVE,
                 &WORKER_IDS,
+                &BUCKET,
                 &USER,
                 &USER_GRANT,
                 &USER_VERSION,

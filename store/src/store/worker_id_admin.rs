@@ -6,7 +6,8 @@ use uuid::Uuid;
 use super::assigned_rows;
 use super::lease_rows::{all_rows, lock_all};
 use super::worker_id_rows::{RecordedIds, differs, leased_text, read};
-use super::{Link, StoreError, Transaction, values};
+use super::{Link, StoreError, Transaction, bucket_rows, values};
+use crate::buckets::Given;
 use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::lease::{LeaseRow, fed};
@@ -48,6 +49,11 @@ impl Transaction<Result<WorkerIdsRecorded, Failure>> for RecordWorkerIds {
             fed: &fed,
             assigned: &assigned,
         };
+        let given = bucket_rows::given(link).await?;
+        if let Err(failure) = self.check_given(&given) {
+            link.rollback().await?;
+            return Ok(Err(failure));
+        }
         let next_id = match self.decide(recorded.as_ref(), &used) {
             Ok(Some(next_id)) => next_id,
             Ok(None) => {
@@ -144,6 +150,25 @@ impl RecordWorkerIds {
         };
         let failure = Failure::new(Cause::WorkerIdInUse, message);
         Err(failure.hint("take another store for the one or the other"))
+    }
+
+    /// A database with an assigned number has the bucket of that number.
+    fn check_given(&self, given: &[Given]) -> Result<(), Failure> {
+        let Some(assigned) = self.ids.assigned else {
+            return Ok(());
+        };
+        let mut given = given.iter();
+        let meets = |its: &&Given| its.buckets.is_some_and(|range| range.meets(&assigned));
+        match given.find(meets) {
+            Some(its) => Err(Failure::new(
+                Cause::WorkerIdInUse,
+                format!(
+                    "{assigned} cannot be assigned to databases: the buckets of readable ids of the same numbers are those of store \"{}\"",
+                    its.name
+                ),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What databases were handed stays theirs, and what they are to be handed was nobody's.

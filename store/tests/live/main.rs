@@ -5,6 +5,7 @@
 
 mod assignments;
 mod both;
+mod buckets;
 mod bursts;
 mod causes;
 mod common;

@@ -145,6 +145,7 @@ impl Keeper {
                 window_ms: settings.bound_window_ms,
             },
             worker_ids: settings.worker_ids.clone(),
+            must_be_divided: self.supply.must_be_divided,
             holder: &self.holder,
             lease_ms: settings.lease_ms,
         };

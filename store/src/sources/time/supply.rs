@@ -31,6 +31,8 @@ pub(crate) struct TimeSupply {
     pub(super) wanted: Option<WorkerId>,
     pub(super) worker_id_max: u32,
     pub(crate) settings: SnowflakeSettings,
+    /// Whether buckets of readable ids are divided among several stores.
+    pub(super) must_be_divided: bool,
     pub(crate) clock: Arc<dyn Clock>,
     /// What the wall clock reads too much, milliseconds.
     pub(super) skew_ms: AtomicI64,
@@ -62,7 +64,7 @@ pub(crate) struct LeasedWord {
 impl TimeSupply {
     pub(crate) fn new(
         space: Space,
-        settings: SnowflakeSettings,
+        (settings, must_be_divided): (SnowflakeSettings, bool),
         clock: Arc<dyn Clock>,
         limits: &Limits,
     ) -> Self {
@@ -81,6 +83,7 @@ impl TimeSupply {
             worker_id_max,
             watch: ClockWatch::new(space, &settings),
             settings,
+            must_be_divided,
             clock,
             skew_ms: AtomicI64::new(0),
             lease: ArcSwapOption::const_empty(),

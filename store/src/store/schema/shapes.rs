@@ -304,6 +304,21 @@ pub(super) const ORDER_NODE: Shape = Shape {
     ],
 };
 
+pub(super) const BUCKET: Shape = Shape {
+    table: "keywright_bucket",
+    key_columns: 1,
+    columns: &[
+        ("store", "varchar"),
+        ("name", "varchar"),
+        ("store_id", "varchar"),
+        ("giver", "varchar"),
+        ("buckets", "varchar"),
+        ("is_open", "bigint"),
+        ("is_restored", "bigint"),
+        ("version", "bigint"),
+    ],
+};
+
 /// All of them; the first is not used where tags are another system's.
 const MOVED: Shape = Shape {
     table: "keywright_moved",
@@ -318,7 +333,7 @@ const MOVED: Shape = Shape {
     ],
 };
 
-pub(super) const SHAPES: [&Shape; 20] = [
+pub(super) const SHAPES: [&Shape; 21] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -339,10 +354,11 @@ pub(super) const SHAPES: [&Shape; 20] = [
     &ORDER_LEASE,
     &ORDER_NODE,
     &MOVED,
+    &BUCKET,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 20] = [
+pub const OWN_TABLES: [&str; 21] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -363,4 +379,5 @@ pub const OWN_TABLES: [&str; 20] = [
     ORDER_LEASE.table,
     ORDER_NODE.table,
     MOVED.table,
+    BUCKET.table,
 ];

@@ -100,6 +100,10 @@ impl Keeper {
             ),
             NoLease::NoneFree { worker_id_max: _ } => Failure::new(Cause::WorkersFull, message)
                 .hint("choose a layout with more worker bits, or a wider range in leased_worker_ids"),
+            NoLease::BucketsClosed => Failure::new(Cause::WorkerIdUnset, message)
+                .hint("keywright init divides the buckets among the stores"),
+            NoLease::NoBuckets => Failure::new(Cause::WorkersFull, message)
+                .hint("say in readable_buckets of this store which it leases, and run keywright init"),
             NoLease::OtherWorkerIds {
                 recorded: _,
                 configured: _,

@@ -1,0 +1,254 @@
+//! Which store leases which buckets of readable ids, where there are several: the argument, and what is decided of rows that are locked.
+//!
+//! A bucket must be leased in one store only. The store without tags, the *giver*, has a row for each of the others that says which buckets it
+//! gave to it, and its own row says which it kept; they share no bucket, which one transaction sees to. Each store has a row of its own, too: who
+//! gave it its buckets, which, and whether it is *open*. Programs lease what the own row of a store says, while it is open, whatever
+//! their configuration says.
+//!
+//! Three things hold all the time. (1) What the giver gave, and kept, has no bucket in common. (2) An open store has no bucket that the giver did
+//! not give to it. (3) A bucket that was ever leased in a store stays given to it, or kept. So no bucket is leased in two stores.
+//!
+//! A division is changed in this order. First each other store is *closed*, if all that was leased there is among what it is to have: nothing
+//! is leased there any more. Then the giver gives and keeps, in one transaction. Then each store is *opened* with what it was given.
+//! Whoever breaks off leaves stores closed: their programs go on with the buckets that they have, and others wait until somebody goes on.
+//!
+//! Two may do so at the same time with different configurations, and any step may be late. Rows have a version that each change counts up.
+//! The giver's row is written only if it has the version that was read before the first store was closed, and a store is opened only if it has
+//! the version that closing it left. So whoever gives knows that nobody gave since he closed the stores: what is leased in one of them is
+//! still among what he checked, unless somebody else opened it, who gave before. And whoever opens a store knows that nobody closed it since,
+//! so nobody has given otherwise but before he closed it himself.
+//!
+//! A store that was brought back from a backup is closed, and keeps at least what it had: which of its buckets were leased since nobody knows.
+
+use keywright_core::Cause;
+
+use crate::failure::Failure;
+use crate::worker_ids::IdRange;
+
+/// A store's own row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct OwnBuckets {
+    /// Drawn when the row was made.
+    pub(crate) store_id: String,
+    /// The id of the store that gave them: its own where it keeps them.
+    pub(crate) giver: String,
+    /// `None`: no bucket.
+    pub(crate) buckets: Option<IdRange>,
+    pub(crate) is_open: bool,
+    pub(crate) is_restored: bool,
+    pub(crate) version: u64,
+}
+
+/// What the giver gave to a store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Given {
+    /// Whose.
+    pub(crate) store_id: String,
+    /// What the store is called, for people.
+    pub(crate) name: String,
+    /// `None`: no bucket.
+    pub(crate) buckets: Option<IdRange>,
+}
+
+/// All rows of a store.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct BucketRows {
+    pub(crate) own: Option<OwnBuckets>,
+    pub(crate) given: Vec<Given>,
+}
+
+/// A store that is to have buckets, and is closed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Receiver {
+    pub(crate) store_id: String,
+    pub(crate) name: String,
+    /// `None`: no bucket.
+    pub(crate) buckets: Option<IdRange>,
+    /// It keeps what it was given before.
+    pub(crate) is_restored: bool,
+}
+
+/// Why buckets are not divided so.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Refused {
+    /// Another store gave it its buckets.
+    AnothersBuckets,
+    /// The bucket was leased there, and is not among those that it is to have.
+    Leased(u32),
+    /// The store was restored, and is to have less than before.
+    Restored(IdRange),
+    /// Another store has some of them.
+    Shared {
+        buckets: IdRange,
+        /// What that one is called; empty: the giver itself.
+        other: String,
+        theirs: IdRange,
+    },
+    /// Databases are assigned these numbers, and have the buckets of the same number.
+    Assigned(IdRange),
+    /// Somebody else has changed it meanwhile.
+    Overtaken,
+}
+
+impl Refused {
+    /// As it is told of a store.
+    pub(crate) fn failure(&self, store: &str) -> Failure {
+        let in_use = |message: String| Failure::new(Cause::WorkerIdInUse, message);
+        match self {
+            Self::AnothersBuckets => in_use(format!(
+                "store \"{store}\" was given its buckets of readable ids by another store than the one without tags"
+            ))
+            .hint("use a configuration that has that store, or leave readable_buckets of this one out"),
+            Self::Leased(bucket) => in_use(format!(
+                "bucket {bucket} of readable ids was leased in store \"{store}\", and is not among its readable_buckets"
+            ))
+            .hint("a bucket stays with the store where it was leased first: let readable_buckets contain it"),
+            Self::Restored(before) => in_use(format!(
+                "store \"{store}\" was restored from a backup, and had the buckets {before} of readable ids"
+            ))
+            .hint("let its readable_buckets contain them: which of them were leased since the backup is not known"),
+            Self::Shared {
+                buckets,
+                other,
+                theirs,
+            } => {
+                let other = match other.as_str() {
+                    "" => "the store without tags".to_owned(),
+                    other => format!("store \"{other}\""),
+                };
+                in_use(format!(
+                    "the buckets {buckets} of readable ids cannot be those of store \"{store}\": {other} has {theirs}"
+                ))
+                .hint("choose buckets that no store ever had, also none that is not configured any more")
+            }
+            Self::Assigned(assigned) => in_use(format!(
+                "the buckets of store \"{store}\" are among {assigned}, which databases are assigned as worker ids and have as buckets"
+            ))
+            .hint("choose other readable_buckets, or other assigned_worker_ids"),
+            Self::Overtaken => in_use(format!(
+                "somebody else divides the buckets of store \"{store}\" at the same time"
+            ))
+            .hint("run it again"),
+        }
+    }
+}
+
+fn is_among(bucket: u32, buckets: Option<IdRange>) -> bool {
+    buckets.is_some_and(|range| range.has(bucket))
+}
+
+/// Whether one range has all of another.
+fn contains(range: Option<IdRange>, other: IdRange) -> bool {
+    is_among(other.first, range) && is_among(other.last, range)
+}
+
+fn check_leased(leased: &[u32], wanted: Option<IdRange>) -> Result<(), Refused> {
+    match leased.iter().find(|bucket| !is_among(**bucket, wanted)) {
+        Some(bucket) => Err(Refused::Leased(*bucket)),
+        None => Ok(()),
+    }
+}
+
+fn check_restored(own: &OwnBuckets, wanted: Option<IdRange>) -> Result<(), Refused> {
+    match own.buckets.filter(|before| !contains(wanted, *before)) {
+        Some(before) if own.is_restored => Err(Refused::Restored(before)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether a store that is given buckets may be closed in favour of these. `giver`: the id of the store without tags, where it has one.
+///
+/// # Errors
+/// Another gave it its buckets; one was leased that it is not to have.
+pub(crate) fn plan_close(
+    own: Option<&OwnBuckets>,
+    leased: &[u32],
+    wanted: Option<IdRange>,
+    giver: Option<&str>,
+) -> Result<(), Refused> {
+    check_leased(leased, wanted)?;
+    let Some(own) = own else { return Ok(()) };
+    if !own.giver.is_empty() && Some(own.giver.as_str()) != giver {
+        return Err(Refused::AnothersBuckets);
+    }
+    check_restored(own, wanted)
+}
+
+/// What the giver's rows say then of the others: what it gave to stores that are not named stays given. `version`: of its own row as it was read
+/// before any store was closed; 0: it had none.
+///
+/// # Errors
+/// Two stores would have a bucket in common; one was leased that its store is not to have; somebody else has changed it meanwhile.
+pub(crate) fn plan_give(
+    rows: &BucketRows,
+    version: u64,
+    leased: &[u32],
+    kept: Option<IdRange>,
+    receivers: &[Receiver],
+) -> Result<Vec<Given>, (String, Refused)> {
+    let of_giver = |refused| (String::new(), refused);
+    let own = rows.own.as_ref();
+    if own.map_or(0, |own| own.version) != version {
+        return Err(of_giver(Refused::Overtaken));
+    }
+    if own.is_some_and(|own| own.giver != own.store_id) {
+        return Err(of_giver(Refused::AnothersBuckets));
+    }
+    check_leased(leased, kept).map_err(of_giver)?;
+    if let Some(own) = own {
+        check_restored(own, kept).map_err(of_giver)?;
+    }
+    let mut given = rows.given.clone();
+    for receiver in receivers {
+        let before = given.iter().find(|its| its.store_id == receiver.store_id);
+        let before = before.and_then(|its| its.buckets);
+        if let Some(before) =
+            before.filter(|before| receiver.is_restored && !contains(receiver.buckets, *before))
+        {
+            return Err((receiver.name.clone(), Refused::Restored(before)));
+        }
+        given.retain(|its| its.store_id != receiver.store_id);
+        given.push(Given {
+            store_id: receiver.store_id.clone(),
+            name: receiver.name.clone(),
+            buckets: receiver.buckets,
+        });
+    }
+    check_disjoint(&given, kept)?;
+    Ok(given)
+}
+
+fn check_disjoint(given: &[Given], kept: Option<IdRange>) -> Result<(), (String, Refused)> {
+    // The newest come last: they are told of.
+    for (place, its) in given.iter().enumerate().rev() {
+        let Some(buckets) = its.buckets else { continue };
+        let before = given.iter().take(place);
+        let before = before.map(|other| (other.name.as_str(), other.buckets));
+        for (other, theirs) in before.chain([("", kept)]) {
+            if let Some(theirs) = theirs.filter(|theirs| theirs.meets(&buckets)) {
+                let other = other.to_owned();
+                let shared = Refused::Shared {
+                    buckets,
+                    other,
+                    theirs,
+                };
+                return Err((its.name.clone(), shared));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a store that was closed may be opened.
+///
+/// # Errors
+/// Somebody else has changed it meanwhile.
+pub(crate) fn plan_open(own: Option<&OwnBuckets>, version: u64) -> Result<(), Refused> {
+    match own {
+        Some(own) if own.version == version => Ok(()),
+        Some(_) | None => Err(Refused::Overtaken),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! Stores whose buckets two people divide at the same time, each with a configuration of his own and tries it twice, while programs lease all that they
+//! may, checked exhaustively: no bucket is leased in two stores. Any step may be late; a store may be restored from a backup. What is done to
+//! prevent it is left out, one at a time, and each omission must be found.
+
+use std::collections::BTreeSet;
+
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use super::*;
+
+const STORES: usize = 3;
+const TWICE: &str = "no bucket is leased in two stores";
+const CHANGED: &str = "a division is changed while programs lease";
+
+type Division = [Option<IdRange>; STORES];
+
+fn range(first: u32, last: u32) -> Option<IdRange> {
+    Some(IdRange { first, last })
+}
+
+/// The first is the giver.
+fn divisions() -> [Division; 3] {
+    [
+        [range(0, 0), range(1, 1), range(2, 3)],
+        [range(0, 0), range(1, 2), range(3, 3)],
+        [range(3, 3), range(1, 2), range(0, 0)],
+    ]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Flaw {
+    GivesUnlooked,
+    OpensUnlooked,
+    ClosesUnlooked,
+    LeavesOpen,
+    GivesShared,
+    ForgetsRestore,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum At {
+    Begins,
+    Closes(usize),
+    Gives,
+    Opens(usize),
+    Done,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Divider {
+    division: Division,
+    at: At,
+    giver: Option<String>,
+    version: u64,
+    /// As closing left them.
+    closed: Vec<OwnBuckets>,
+    tries: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct World {
+    rows: [BucketRows; STORES],
+    /// What the stores know.
+    known: [BTreeSet<u32>; STORES],
+    /// What was ever leased.
+    ever: [BTreeSet<u32>; STORES],
+    dividers: [Divider; 2],
+    restores: u8,
+    /// After how many divisions something was leased.
+    changed: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Action {
+    Step(usize),
+    Again(usize),
+    Lease(usize, u32),
+    Restore(usize),
+}
+
+struct Stores {
+    flaw: Option<Flaw>,
+    divisions: [Division; 2],
+}
+
+impl Divider {
+    fn new(division: Division) -> Self {
+        Self {
+            division,
+            at: At::Begins,
+            giver: None,
+            version: 0,
+            closed: Vec::new(),
+            tries: 2,
+        }
+    }
+}
+
+fn made(store: usize) -> OwnBuckets {
+    OwnBuckets {
+        store_id: format!("id {store}"),
+        giver: String::new(),
+        buckets: None,
+        is_open: false,
+        is_restored: false,
+        version: 0,
+    }
+}
+
+/// One transaction; `None`: refused.
+fn step(world: &mut World, who: usize, flaw: Option<Flaw>) -> Option<()> {
+    let mut divider = world.dividers[who].clone();
+    match divider.at.clone() {
+        At::Begins => {
+            let own = world.rows[0].own.as_ref();
+            divider.giver = own.map(|own| own.store_id.clone());
+            divider.version = own.map_or(0, |own| own.version);
+            divider.closed.clear();
+            divider.at = At::Closes(1);
+        }
+        At::Closes(store) => {
+            let rows = &mut world.rows[store];
+            let leased: Vec<u32> = match flaw {
+                Some(Flaw::ClosesUnlooked) => Vec::new(),
+                _ => world.known[store].iter().copied().collect(),
+            };
+            let wanted = divider.division[store];
+            plan_close(rows.own.as_ref(), &leased, wanted, divider.giver.as_deref()).ok()?;
+            let mut own = rows.own.clone().unwrap_or_else(|| made(store));
+            own.is_open &= flaw == Some(Flaw::LeavesOpen);
+            own.version += 1;
+            rows.own = Some(own.clone());
+            divider.closed.push(own);
+            divider.at = match store + 1 {
+                STORES => At::Gives,
+                next => At::Closes(next),
+            };
+        }
+        At::Gives => {
+            let rows = &mut world.rows[0];
+            let leased: Vec<u32> = world.known[0].iter().copied().collect();
+            let receivers: Vec<Receiver> = (1..STORES)
+                .zip(&divider.closed)
+                .map(|(store, own)| Receiver {
+                    store_id: own.store_id.clone(),
+                    name: store.to_string(),
+                    buckets: divider.division[store],
+                    is_restored: own.is_restored && flaw != Some(Flaw::ForgetsRestore),
+                })
+                .collect();
+            let version = match flaw {
+                Some(Flaw::GivesUnlooked) => rows.own.as_ref().map_or(0, |own| own.version),
+                _ => divider.version,
+            };
+            let kept = divider.division[0];
+            rows.given = match plan_give(rows, version, &leased, kept, &receivers) {
+                Ok(given) => given,
+                Err(_) if flaw == Some(Flaw::GivesShared) => rows.given.clone(),
+                Err(_) => return None,
+            };
+            let mut own = rows.own.clone().unwrap_or_else(|| made(0));
+            own.giver.clone_from(&own.store_id);
+            own.buckets = kept;
+            own.is_open = true;
+            own.version += 1;
+            rows.own = Some(own);
+            divider.at = At::Opens(1);
+        }
+        At::Opens(store) => {
+            let rows = &mut world.rows[store];
+            let closed = divider.closed[store - 1].version;
+            let version = match flaw {
+                Some(Flaw::OpensUnlooked) => rows.own.as_ref().map_or(0, |own| own.version),
+                _ => closed,
+            };
+            plan_open(rows.own.as_ref(), version).ok()?;
+            let own = rows.own.as_mut()?;
+            own.giver = "id 0".to_owned();
+            own.buckets = divider.division[store];
+            own.is_open = true;
+            own.version += 1;
+            divider.at = match store + 1 {
+                STORES => At::Done,
+                next => At::Opens(next),
+            };
+        }
+        At::Done => return None,
+    }
+    world.dividers[who] = divider;
+    Some(())
+}
+
+impl Model for Stores {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World {
+            rows: Default::default(),
+            known: Default::default(),
+            ever: Default::default(),
+            dividers: self.divisions.map(Divider::new),
+            restores: 1,
+            changed: 0,
+        }]
+    }
+
+    fn actions(&self, _: &World, actions: &mut Vec<Action>) {
+        actions.extend((0..2).flat_map(|who| [Action::Step(who), Action::Again(who)]));
+        for store in 0..STORES {
+            actions.extend((0..4).map(|bucket| Action::Lease(store, bucket)));
+        }
+        actions.push(Action::Restore(1));
+    }
+
+    fn next_state(&self, before: &World, action: Action) -> Option<World> {
+        let mut world = before.clone();
+        match action {
+            Action::Step(who) => step(&mut world, who, self.flaw)?,
+            Action::Again(who) => {
+                let divider = &mut world.dividers[who];
+                let is_under_way = !matches!(divider.at, At::Begins | At::Done);
+                divider.tries = divider.tries.checked_sub(1).filter(|_| is_under_way)?;
+                divider.at = At::Begins;
+            }
+            Action::Lease(store, bucket) => {
+                let own = world.rows[store].own.as_ref()?;
+                let may = own.is_open && is_among(bucket, own.buckets);
+                // One in each store is enough, and a second one after the first.
+                if !may || world.ever[store].len() >= 2 || !world.known[store].insert(bucket) {
+                    return None;
+                }
+                world.ever[store].insert(bucket);
+                let done = world.dividers.iter().filter(|its| its.at == At::Done);
+                world.changed = world.changed.max(u8::try_from(done.count()).ok()?);
+            }
+            Action::Restore(store) => {
+                world.restores = world.restores.checked_sub(1)?;
+                world.known[store].clear();
+                let own = world.rows[store].own.as_mut()?;
+                own.is_open = false;
+                own.is_restored = true;
+                own.version += 1;
+                if self.flaw == Some(Flaw::ForgetsRestore) {
+                    own.is_restored = false;
+                }
+            }
+        }
+        Some(world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        fn is_once(_: &Stores, world: &World) -> bool {
+            let [one, two, three] = &world.ever;
+            one.is_disjoint(two) && one.is_disjoint(three) && two.is_disjoint(three)
+        }
+        vec![
+            Property::always(TWICE, is_once),
+            Property::sometimes(CHANGED, |_, world: &World| world.changed == 2),
+        ]
+    }
+}
+
+fn pairs() -> Vec<[Division; 2]> {
+    let [one, two, three] = divisions();
+    vec![[one, two], [one, three], [two, three], [two, one]]
+}
+
+fn look(divisions: [Division; 2], flaw: Option<Flaw>) -> (bool, bool, usize) {
+    let checker = Stores { flaw, divisions }.checker();
+    let wanted = HasDiscoveries::AnyOf([TWICE].into());
+    let checker = checker.finish_when(wanted).spawn_bfs().join();
+    let found = checker.discoveries();
+    (
+        found.contains_key(TWICE),
+        found.contains_key(CHANGED),
+        checker.unique_state_count(),
+    )
+}
+
+#[test]
+fn no_bucket_is_leased_in_two_stores() {
+    let mut changed = false;
+    for divisions in pairs() {
+        let (twice, was_changed, states) = look(divisions, None);
+        assert!(!twice && states > 1_000, "{states} states");
+        changed |= was_changed;
+    }
+    assert!(changed);
+}
+
+#[test]
+fn each_omission_is_found() {
+    for flaw in [
+        Flaw::GivesUnlooked,
+        Flaw::OpensUnlooked,
+        Flaw::ClosesUnlooked,
+        Flaw::LeavesOpen,
+        Flaw::GivesShared,
+        Flaw::ForgetsRestore,
+    ] {
+        let mut pairs = pairs().into_iter();
+        assert!(
+            pairs.any(|divisions| look(divisions, Some(flaw)).0),
+            "{flaw:?}"
+        );
+    }
+}
+
+#[test]
+fn a_store_of_another_giver_is_refused() {
+    let own = OwnBuckets {
+        giver: "another".to_owned(),
+        ..made(1)
+    };
+    for giver in [None, Some("id 0")] {
+        let planned = plan_close(Some(&own), &[], range(0, 1), giver);
+        assert_eq!(planned, Err(Refused::AnothersBuckets));
+    }
+    let rows = BucketRows {
+        own: Some(own),
+        given: Vec::new(),
+    };
+    let planned = plan_give(&rows, 0, &[], range(0, 1), &[]);
+    assert_eq!(planned, Err((String::new(), Refused::AnothersBuckets)));
+}

@@ -1,0 +1,246 @@
+//! Readable ids out of two stores, of which one is in a file and the other on each engine: each leases buckets of its own, whatever a program's
+//! configuration says, and one that is away is passed over.
+
+use std::collections::BTreeSet;
+
+use keywright_core::{Cause, KeyBatch, Zone, readable};
+use keywright_store::{
+    Failure, KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, RawStores, StoreSettings,
+};
+use keywright_testkit::Result;
+
+use crate::common::{Engine, Schema, on_engines, runtime};
+
+on_engines!(
+    ids_come_from_both_and_from_each_alone,
+    what_the_store_says_counts,
+    a_store_that_was_restored_is_closed,
+);
+
+#[test]
+fn on_mysql() -> Result<()> {
+    ids_come_from_both_and_from_each_alone(Engine::MySql)?;
+    what_the_store_says_counts(Engine::MySql)
+}
+
+/// Keys per look: enough that each store has its turn.
+const KEYS: usize = 40;
+
+struct Two {
+    main: Schema,
+    far: Schema,
+}
+
+impl Two {
+    fn new(engine: Engine, name: &str) -> Result<Two> {
+        Ok(Two {
+            main: Schema::of(Engine::File, name)?,
+            far: Schema::of(engine, name)?,
+        })
+    }
+
+    fn raw(&self, main: Option<&str>, far: Option<&str>) -> [RawStoreSettings; 2] {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        [
+            RawStoreSettings {
+                name: "main".to_owned(),
+                readable_buckets: owned(main),
+                ..self.main.raw()
+            },
+            RawStoreSettings {
+                name: "far".to_owned(),
+                tags: vec!["far.*".to_owned()],
+                readable_buckets: owned(far),
+                ..self.far.raw()
+            },
+        ]
+    }
+
+    fn open(&self, main: Option<&str>, far: Option<&str>) -> Result<Keys> {
+        opened(self.raw(main, far).to_vec())
+    }
+
+    async fn init(&self) -> Result<()> {
+        for store in self.open(None, None)?.stores() {
+            store.init().await?;
+        }
+        Ok(())
+    }
+}
+
+fn opened(raw: Vec<RawStoreSettings>) -> Result<Keys> {
+    let settings = StoreSettings::of_all(&RawStores(raw), &RawSnowflakeSettings::default())?;
+    Ok(Keys::open(settings)?)
+}
+
+/// Nothing is there.
+fn away(raw: RawStoreSettings) -> RawStoreSettings {
+    RawStoreSettings {
+        url: "postgres://nobody@127.0.0.1:1/nothing".to_owned(),
+        wait_ms_max: 300,
+        store_ms_max: 300,
+        backoff_ms_max: 100,
+        ..raw
+    }
+}
+
+/// The buckets of some ids, which are distinct from all before.
+async fn buckets(
+    keys: &Keys,
+    all: &mut BTreeSet<String>,
+) -> std::result::Result<BTreeSet<u8>, Failure> {
+    let source = keys.source(&KeySpec::parse("readable:ORD").expect("a spec"))?;
+    let mut found = BTreeSet::new();
+    for _ in 0..KEYS {
+        let KeyBatch::Texts(texts) = source.take(2, false).await? else {
+            panic!("readable keys are texts");
+        };
+        for text in texts {
+            let parts = readable::parse(&text, Zone::UTC).expect("a readable id");
+            found.insert(parts.bucket);
+            assert!(all.insert(text.clone()), "{text} came twice");
+        }
+    }
+    Ok(found)
+}
+
+/// Both give in turn; where one is away, also from the start on, the other gives, and where both are it is an error.
+fn ids_come_from_both_and_from_each_alone(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_buckets_turn")?;
+    let mut all = BTreeSet::new();
+    runtime()?.block_on(async {
+        two.init().await?;
+        let (main, far) = (Some("0-99"), Some("100-255"));
+        let keys = two.open(main, far)?;
+        // Nothing is known yet.
+        let early = buckets(&two.open(main, far)?, &mut all).await.unwrap_err();
+        assert_eq!(early.cause(), Cause::WorkerIdUnset, "{early}");
+        let said = keys.check(&[]).await;
+        assert!(
+            said.iter()
+                .any(|its| its.message.contains("keywright init")),
+            "{said:?}"
+        );
+        assert_eq!(keys.divide_buckets().await?.len(), 2);
+        assert!(keys.divide_buckets().await?.is_empty());
+        let said = keys.check(&[]).await;
+        assert!(
+            !said.iter().any(|its| its.message.contains("buckets")),
+            "{said:?}"
+        );
+        // The further store's lease may come after the first keys.
+        let mut found = BTreeSet::new();
+        while found.len() < 2 {
+            found.extend(buckets(&keys, &mut all).await?);
+        }
+        assert_eq!(found, BTreeSet::from([0, 100]));
+        let stats: Vec<_> = keys
+            .stats()
+            .into_iter()
+            .map(|its| (its.name, its.store))
+            .collect();
+        let of = |store: &str| ("readable".to_owned(), store.to_owned());
+        assert_eq!(stats, [of("far"), of("main")]);
+        keys.hand_back().await;
+        let [its_main, its_far] = two.raw(main, far);
+        let without_far = opened(vec![its_main.clone(), away(its_far.clone())])?;
+        assert_eq!(buckets(&without_far, &mut all).await?, BTreeSet::from([0]));
+        without_far.hand_back().await;
+        let without_main = opened(vec![away(its_main.clone()), its_far.clone()])?;
+        assert_eq!(
+            buckets(&without_main, &mut all).await?,
+            BTreeSet::from([100])
+        );
+        without_main.hand_back().await;
+        let without_both = opened(vec![
+            away(its_main),
+            RawStoreSettings {
+                url: "postgres://nobody@127.0.0.1:1/other".to_owned(),
+                ..away(its_far)
+            },
+        ])?;
+        let failed = buckets(&without_both, &mut all).await.unwrap_err();
+        assert_eq!(failed.cause(), Cause::StoreUnavailable, "{failed}");
+        Ok(())
+    })
+}
+
+/// A program that knows one store only, or divides otherwise, leases what the store says; what would share a bucket is refused.
+fn what_the_store_says_counts(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_buckets_says")?;
+    let mut all = BTreeSet::new();
+    runtime()?.block_on(async {
+        two.init().await?;
+        // Each store alone, before they are divided.
+        let alone = |raw: RawStoreSettings| {
+            opened(vec![RawStoreSettings {
+                name: String::new(),
+                tags: Vec::new(),
+                readable_buckets: None,
+                ..raw
+            }])
+        };
+        let [main, far] = two.raw(None, None);
+        let before = alone(main.clone())?;
+        assert_eq!(buckets(&before, &mut all).await?, BTreeSet::from([0]));
+        let refused = two
+            .open(Some("1-99"), Some("100-255"))?
+            .divide_buckets()
+            .await;
+        assert_eq!(refused.unwrap_err().cause(), Cause::WorkerIdInUse);
+        two.open(Some("0-99"), Some("100-199"))?
+            .divide_buckets()
+            .await?;
+        // The first one still has its bucket, so this one has the next.
+        assert_eq!(buckets(&alone(main)?, &mut all).await?, BTreeSet::from([1]));
+        assert_eq!(
+            buckets(&alone(far)?, &mut all).await?,
+            BTreeSet::from([100])
+        );
+        for (main, far) in [("0-100", "101-199"), ("0-49", "50-99"), ("0-1", "120-130")] {
+            let refused = two.open(Some(main), Some(far))?.divide_buckets().await;
+            assert_eq!(
+                refused.unwrap_err().cause(),
+                Cause::WorkerIdInUse,
+                "{main} {far}"
+            );
+        }
+        // What broke off left the further store closed, and the next one opens it.
+        two.open(Some("0-49"), Some("50-255"))?
+            .divide_buckets()
+            .await?;
+        let keys = two.open(Some("0-49"), Some("50-255"))?;
+        let found = buckets(&keys, &mut all).await?;
+        assert!(found.is_subset(&BTreeSet::from([2, 50])), "{found:?}");
+        Ok(())
+    })
+}
+
+/// Nobody knows which of its buckets were leased since the backup.
+fn a_store_that_was_restored_is_closed(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_buckets_restored")?;
+    let mut all = BTreeSet::new();
+    runtime()?.block_on(async {
+        two.init().await?;
+        let (main, far) = (Some("0-99"), Some("100-255"));
+        let keys = two.open(main, far)?;
+        keys.divide_buckets().await?;
+        let restored = keys.store_named("far")?.by_itself();
+        restored
+            .restored(std::time::Duration::from_secs(60), Default::default())
+            .await?;
+        let [its_main, its_far] = two.raw(main, far);
+        let far_alone = opened(vec![away(its_main), its_far])?;
+        let refused = buckets(&far_alone, &mut all).await.unwrap_err();
+        assert!(
+            [Cause::WorkerIdUnset, Cause::StoreUnavailable].contains(&refused.cause()),
+            "{refused}"
+        );
+        let less = two.open(main, Some("100-200"))?.divide_buckets().await;
+        assert_eq!(less.unwrap_err().cause(), Cause::WorkerIdInUse);
+        assert_eq!(two.open(main, far)?.divide_buckets().await?.len(), 2);
+        let found = buckets(&two.open(main, far)?, &mut all).await?;
+        assert!(found.is_subset(&BTreeSet::from([0, 100])), "{found:?}");
+        Ok(())
+    })
+}
