@@ -6,11 +6,12 @@ mod check;
 mod feeding;
 mod followed_users;
 mod hand_back;
-pub(crate) mod homes;
+mod homes;
 mod kept;
 mod manage;
 mod moved;
 mod order;
+pub(crate) mod relocation;
 mod several;
 mod users;
 

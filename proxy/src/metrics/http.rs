@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use keywright_store::SourceStats;
+use keywright_store::{SourceStats, StoreUp};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
@@ -140,7 +140,7 @@ impl HttpState {
         if *self.stopping.borrow() {
             return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
         }
-        readiness(&self.status.sources())
+        readiness(&self.status.sources(), &self.status.stores())
     }
 }
 
@@ -150,23 +150,29 @@ fn failed(error: &dyn std::error::Error) -> (StatusCode, HeaderValue, String) {
     (StatusCode::INTERNAL_SERVER_ERROR, TEXT, body)
 }
 
-/// Ready unless a source has nothing left and cannot get more.
-fn readiness(sources: &[SourceStats]) -> (StatusCode, String) {
-    let mut body = String::new();
+/// Ready unless a source has nothing left and cannot get more. Where one of several stores is away, its sources are told of and do not count:
+/// else each program would be taken out for it, and the keys of all other stores be lost with it.
+fn readiness(sources: &[SourceStats], stores: &[StoreUp]) -> (StatusCode, String) {
+    let another_is_up = stores.iter().any(|store| store.is_up == Some(true));
+    let is_away = |name: &str| {
+        let its = stores.iter().find(|store| store.name == name);
+        another_is_up && its.is_some_and(|store| store.is_up == Some(false))
+    };
+    let (mut body, mut is_ready) = (String::new(), true);
     for source in sources
         .iter()
         .filter(|source| source.remaining.is_none() && !source.is_standby)
     {
         if let Some(trouble) = &source.trouble {
+            is_ready = is_ready && is_away(&source.store);
             let _ = match source.store.as_str() {
                 "" => writeln!(body, "{}: {trouble}", source.name),
                 store => writeln!(body, "{} in store {store}: {trouble}", source.name),
             };
         }
     }
-    if body.is_empty() {
-        (StatusCode::OK, "ready\n".to_owned())
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, body)
+    match is_ready {
+        true => (StatusCode::OK, format!("ready\n{body}")),
+        false => (StatusCode::SERVICE_UNAVAILABLE, body),
     }
 }

@@ -1,4 +1,4 @@
-//! Stores whose buckets two people divide at the same time, each with a configuration of his own and tries it twice, while programs lease all that they
+//! Stores whose buckets two people divide at the same time, each with a configuration of his own and twice at most, while programs lease all that they
 //! may, checked exhaustively: no bucket is leased in two stores. Any step may be late; a store may be restored from a backup. What is done to
 //! prevent it is left out, one at a time, and each omission must be found.
 
@@ -91,7 +91,7 @@ impl Divider {
             giver: None,
             version: 0,
             closed: Vec::new(),
-            tries: 2,
+            tries: 1,
         }
     }
 }

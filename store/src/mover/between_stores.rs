@@ -6,7 +6,7 @@ use keywright_core::Tag;
 use super::MoveProgress;
 use crate::failure::Failure;
 use crate::keys::Keys;
-use crate::keys::homes::{MoveEnds, MoveLook};
+use crate::keys::relocation::{MoveEnds, MoveLook};
 use crate::store::home_rows::FoundHome;
 
 /// A move under way.
@@ -49,8 +49,9 @@ impl Relocating {
         let (took, next) = match &self.step {
             Step::Look => match self.keys.look_for_move(tag, to).await? {
                 MoveLook::AtHome(free) => {
-                    let said = format!("tag \"{tag}\" is in store \"{to}\", from {free} on");
-                    (said.clone(), Step::Settle(said))
+                    let said = format!("tag \"{tag}\" is in store \"{to}\" already");
+                    let done = format!("tag \"{tag}\" is in store \"{to}\", from {free} on");
+                    (said, Step::Settle(done))
                 }
                 MoveLook::From(ends, found) => {
                     let from = ends.from.store_name();
@@ -88,14 +89,7 @@ impl Relocating {
 
     /// It may be open in no other store of the configuration either.
     async fn settle(&self) -> Result<String, Failure> {
-        let (tag, to) = (&self.tag, &self.to);
-        let home = self.keys.home_of(tag).store_name();
-        if home != to {
-            return Ok(format!(
-                "by this configuration tag \"{tag}\" is in store \"{home}\": change tags, and start the programs with that"
-            ));
-        }
-        let closed = self.keys.settle(tag).await?;
+        let closed = self.keys.settle(&self.tag).await?;
         Ok(match closed.is_empty() {
             true => "it is closed in all other stores of the configuration".to_owned(),
             false => format!("it is closed now in {}, too", closed.join(", ")),

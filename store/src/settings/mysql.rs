@@ -21,7 +21,7 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
         Err(_) => {
             problems.add(
                 "store.url",
-                "is not of the form mysql://user@host:port/schema, postgres://user@host:port/database, etcd://host:port/prefix or file:/path",
+                "is not of the form mysql://user@host:port/schema, postgres://user@host:port/database, etcd://host:port/prefix, file:/path or redis://host:port",
             );
             return None;
         }

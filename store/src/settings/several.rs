@@ -305,7 +305,9 @@ fn check_tags(raw: &[RawStoreSettings], problems: &mut Problems) {
                     continue;
                 }
             };
-            if pattern.is_all() {
+            if let Err(error) = Tag::parse(&least(text)) {
+                problems.add(&setting, format!("\"{text}\" is for no tag: {error}"));
+            } else if pattern.is_all() {
                 problems.add(
                     &setting,
                     "\"*\" would leave no tags to the store that has none: leave tags out, and give that store some",
@@ -323,6 +325,15 @@ fn check_tags(raw: &[RawStoreSettings], problems: &mut Problems) {
             }
             earlier.push((&store.name, pattern));
         }
+    }
+}
+
+/// The shortest name that a pattern takes.
+fn least(pattern: &str) -> String {
+    let name = pattern.replace('*', "").replace('?', "a");
+    match name.is_empty() {
+        true => "a".to_owned(),
+        false => name,
     }
 }
 

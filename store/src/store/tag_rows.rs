@@ -307,7 +307,7 @@ fn another_key_space(tag: &Tag) -> Failure {
             "tag \"{tag}\" is another one in the store now than before: it was made anew, or the store was"
         ),
     );
-    failure.hint("keywright advance above all that was given, if that is not done yet; then start the program again")
+    failure.hint("start the program again if the tag was moved to another store and back; else keywright advance above all that was given first")
 }
 
 /// Others may have used what lies above the number, so only somebody who knows how far ids were given can mend it.

@@ -76,11 +76,14 @@ fn opened(raw: Vec<RawStoreSettings>) -> Result<Keys> {
 /// Nothing is there.
 fn away(raw: RawStoreSettings) -> RawStoreSettings {
     RawStoreSettings {
-        url: "postgres://nobody@127.0.0.1:1/nothing".to_owned(),
+        url: format!("postgres://nobody@127.0.0.1:1/{}", raw.name),
+        name: raw.name,
+        tags: raw.tags,
+        readable_buckets: raw.readable_buckets,
         wait_ms_max: 300,
         store_ms_max: 300,
         backoff_ms_max: 100,
-        ..raw
+        ..RawStoreSettings::default()
     }
 }
 
@@ -89,7 +92,7 @@ async fn buckets(
     keys: &Keys,
     all: &mut BTreeSet<String>,
 ) -> std::result::Result<BTreeSet<u8>, Failure> {
-    let source = keys.source(&KeySpec::parse("readable:ORD").expect("a spec"))?;
+    let source = keys.source(&KeySpec::parse("readable:ORD", None, None).expect("a spec"))?;
     let mut found = BTreeSet::new();
     for _ in 0..KEYS {
         let KeyBatch::Texts(texts) = source.take(2, false).await? else {
@@ -152,13 +155,7 @@ fn ids_come_from_both_and_from_each_alone(engine: Engine) -> Result<()> {
             BTreeSet::from([100])
         );
         without_main.hand_back().await;
-        let without_both = opened(vec![
-            away(its_main),
-            RawStoreSettings {
-                url: "postgres://nobody@127.0.0.1:1/other".to_owned(),
-                ..away(its_far)
-            },
-        ])?;
+        let without_both = opened(vec![away(its_main), away(its_far)])?;
         let failed = buckets(&without_both, &mut all).await.unwrap_err();
         assert_eq!(failed.cause(), Cause::StoreUnavailable, "{failed}");
         Ok(())
