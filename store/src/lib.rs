@@ -58,7 +58,10 @@ pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
-pub use keys::{Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity, StoreUp};
+pub use keys::{
+    Finding, FollowedUsers, GroupStats, Keys, OrderNode, OrderStats, Severity, SlotGroupsRecorded,
+    StoreUp,
+};
 pub use mover::{MoveError, MoveProgress, MovedTo, Moving, Relocating};
 pub use seat::OrderSettings;
 pub use seat::confirming::Confirmation;

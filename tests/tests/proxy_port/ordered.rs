@@ -1,6 +1,7 @@
 //! Ordered tags: one program gives their keys, the others send clients to it.
 
 mod followers;
+mod groups;
 mod hand_over;
 mod inversions;
 mod refused;
