@@ -109,9 +109,10 @@ impl PortKeys {
                     name: name.clone(),
                     spec: spec.clone(),
                     gives,
+                    // By the number that the program began with: a reload does not change it.
                     apart: spec
                         .tag()
-                        .and_then(|tag| apart(config.store.slot_groups(), name, tag)),
+                        .and_then(|tag| apart(keys.slot_groups(), name, tag)),
                     run_max: config.store.keys_max(spec),
                     listed_max: config.store.range_ids_max(),
                     figures: figures.name(name),

@@ -181,11 +181,17 @@ fn a_program_with_another_number_of_groups_gives_nothing(engine: Engine) -> Resu
         }
         let id = next(std::slice::from_ref(&carts)).await?;
         assert!(id > last, "{id} behind {last}");
+        let epoch = "SELECT epoch FROM keywright_order_lease WHERE id = 1";
+        let before = schema.number(epoch)?;
         one.hand_back().await;
         assert_eq!(
             two.record_slot_groups(true, TTL_MS).await?,
             SlotGroupsRecorded::Now
         );
+        // All leases that there can ever be went on to an epoch that nobody has had: what was granted before is of another.
+        assert!(schema.number(epoch)? > before);
+        let leases = "SELECT COUNT(*) FROM keywright_order_lease WHERE id > 0 AND epoch > 0";
+        assert_eq!(schema.number(leases)?, 16);
         let last = id;
         let id = next(std::slice::from_ref(&others)).await?;
         assert!(id > last, "{id} behind {last}");

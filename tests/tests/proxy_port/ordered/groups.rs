@@ -55,7 +55,7 @@ impl Groups {
         Ok(Groups {
             nodes: nodes.collect::<Result<_>>()?,
             config,
-            scratch: scratch,
+            scratch,
         })
     }
 
