@@ -52,7 +52,7 @@ pub(crate) struct Standing {
     pub(crate) candidate: Candidate,
     /// Who has the lease, as it was read last.
     pub(crate) holder: Option<(String, String)>,
-    /// When it began to stand, by its clock.
+    /// When it began to stand, by its clock, or the store's number of slot groups became its own.
     pub(crate) began_ms: u64,
     /// It has asked for the lease, and nobody has answered.
     pub(crate) is_taking: bool,

@@ -231,10 +231,12 @@ impl Keys {
             }
         }
         if released.is_empty() {
-            return Err(Failure::new(
-                Cause::CommandRefused,
-                "this program does not issue keys of ordered tags now, so another one can",
-            ));
+            let of_group = only.map(|group| format!(" of slot group {}", group.number()));
+            let of_group = of_group.unwrap_or_default();
+            let message = format!(
+                "this program does not issue keys of ordered tags{of_group} now, so another one can"
+            );
+            return Err(Failure::new(Cause::CommandRefused, message));
         }
         self.release_all(released).await;
         Ok(())

@@ -14,6 +14,7 @@ use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_st
 on_engines!(
     each_group_has_a_program,
     a_program_with_another_number_of_groups_gives_nothing,
+    programs_that_wait_for_the_number_share,
 );
 
 const TTL_MS: u64 = 1_000;
@@ -112,7 +113,16 @@ fn each_group_has_a_program(engine: Engine) -> Result<()> {
         };
         let (orders, carts) = (sources("orders")?, sources("carts")?);
         let mut last = [0, 0];
+        // Whoever has another group says who has the tag's.
+        let is_sent_on = |source: &Source| matches!(source.try_ordered(1), Ordered::Elsewhere(_));
         for round in 0..6 {
+            for (group, sources) in [(1, &orders), (2, &carts)] {
+                let is_first = groups_of(&one).contains(&group);
+                until("who has the group", || {
+                    is_sent_on(&sources[usize::from(is_first)])
+                })
+                .await?;
+            }
             for _ in 0..50 {
                 for (sources, last) in [&orders, &carts].into_iter().zip(&mut last) {
                     let id = next(sources).await?;
@@ -206,6 +216,29 @@ fn a_program_with_another_number_of_groups_gives_nothing(engine: Engine) -> Resu
         let last = id;
         let id = next(std::slice::from_ref(&carts)).await?;
         assert!(id > last, "{id} behind {last}");
+        Ok(())
+    })
+}
+
+/// None takes all groups because it is the first to see that the number has become its own.
+fn programs_that_wait_for_the_number_share(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_shared_groups")?;
+    runtime()?.block_on(async {
+        let one = program(&schema, 2)?;
+        one.init().await?;
+        let two = program(&schema, 2)?;
+        stand(&one, "one:1");
+        stand(&two, "two:2");
+        // It looks at leases for their time to live, so both have stood longer than that when it changes.
+        assert_eq!(
+            one.record_slot_groups(false, TTL_MS).await?,
+            SlotGroupsRecorded::Now
+        );
+        until("a group each", || {
+            groups_of(&one).len() + groups_of(&two).len() == 2
+        })
+        .await?;
+        assert_eq!(groups_of(&one).len(), 1);
         Ok(())
     })
 }

@@ -134,9 +134,12 @@ impl Keeper {
     async fn is_divided_otherwise(&mut self, leases: &Leases) -> bool {
         let own = self.seat.group.groups();
         let divided = Some(leases.groups).filter(|its| *its != u64::from(own.count()));
+        let now_ms = self.seat.now_ms();
         let before = self.seat.with(|standing| {
             if divided.is_some() {
                 standing.holder = None;
+                // Once the number is its own, it is so for all others at the same moment: they share as if they began then.
+                standing.began_ms = now_ms.unwrap_or(standing.began_ms);
             }
             std::mem::replace(&mut standing.divided, divided)
         });
