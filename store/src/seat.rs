@@ -208,8 +208,9 @@ pub(crate) enum Place {
 
 /// Why a program issues no keys of ordered tags whose number of slot groups is not the store's.
 pub(crate) fn divided_otherwise(own: SlotGroups, recorded: u64) -> Failure {
+    let groups = if recorded == 1 { "group" } else { "groups" };
     let message =
-        format!("the store has {recorded} slot groups, and this program slot_groups = {own}");
+        format!("the store has {recorded} slot {groups}, and this program slot_groups = {own}");
     Failure::new(Cause::SlotGroupsDiffer, message).hint(
         "have the same slot_groups in the [store] of all programs; keywright init --change-slot-groups makes it the store's once none of them is active",
     )
