@@ -125,7 +125,7 @@ pub enum Cause {
     /// The client took longer than `answer_ms_max` for a packet of its login.
     LoginTimeout,
     /// The tag is ordered (`monotonic` or `strict`), and this place cannot keep its order: only a listener of the Redis protocol with `cluster_address` gives its
-    /// ids. Use a tag that is `distinct`.
+    /// ids. Use a tag that is `distinct`. Or the listener gives it under a name whose slot is in another group than the tag's: name it as the tag.
     TagOrdered,
     /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer; that command was
     /// not carried out.
@@ -161,6 +161,9 @@ pub enum Cause {
     NobodyActive,
     /// One command names keys of several slots, and one of them is of an ordered tag. Ask for each by itself.
     SlotsCross,
+    /// The store divides slots into another number of groups than this program (`slot_groups`), so it gives no ids of ordered tags. Have the same
+    /// number in the `[store]` of all programs; `keywright init --change-slot-groups` makes it the store's.
+    SlotGroupsDiffer,
     /// The tag is `strict`, or is to be, and the store may lose what it has acknowledged: commits on PostgreSQL wait for no standby
     /// (`synchronous_standby_names`), on MySQL and MariaDB for no replica (semi-synchronous, and on at the moment) and no group, or one of its settings gives
     /// durability up. Mend that, or use etcd, a file, or a tag that is `monotonic`.
@@ -278,7 +281,7 @@ impl Cause {
     ];
 
     /// Those that only a client of a key port can meet.
-    pub const OF_PORT: [Self; 19] = [
+    pub const OF_PORT: [Self; 20] = [
         Self::CommandRefused,
         Self::KeyKind,
         Self::PasswordMissing,
@@ -293,6 +296,7 @@ impl Cause {
         Self::KeysLeft,
         Self::NobodyActive,
         Self::SlotsCross,
+        Self::SlotGroupsDiffer,
         Self::StoreMayLose,
         Self::PathUnknown,
         Self::MethodRefused,
@@ -368,6 +372,7 @@ impl Cause {
             Self::KeysLeft             => Row::of("keys_left", "55000", NO_KEY, false, "state"),
             Self::NobodyActive         => Row::of("nobody_active", "55000", NO_KEY, true, "state"),
             Self::SlotsCross           => Row::of("slots_cross", "42000", ARGUMENTS, false, "input"),
+            Self::SlotGroupsDiffer     => Row::of("slot_groups_differ", "55000", NO_KEY, false, "setup"),
             Self::StoreMayLose         => Row::of("store_may_lose", "55000", NO_KEY, false, "setup"),
             Self::PathUnknown          => Row::of("path_unknown", "42704", 1235, false, "input"),
             Self::MethodRefused        => Row::of("method_refused", "42000", 1235, false, "input"),

@@ -42,6 +42,7 @@ pub mod readable;
 pub mod register;
 pub mod residue;
 pub mod segment;
+pub mod slot;
 pub mod snowflake;
 pub mod source;
 pub mod step;

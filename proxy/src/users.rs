@@ -132,12 +132,12 @@ impl PortUsers {
         self.keys.create_tag_of_no_rule(tag, &options).await
     }
 
-    /// Lets another program give keys of ordered tags.
+    /// Lets another program give keys of ordered tags, of the slot group with this number or of all.
     ///
     /// # Errors
     /// This one does not give them.
-    pub(crate) async fn demote(&self) -> Result<(), Failure> {
-        self.keys.demote().await
+    pub(crate) async fn demote(&self, group: Option<u64>) -> Result<(), Failure> {
+        self.keys.demote(group).await
     }
 
     /// Changes a tag.

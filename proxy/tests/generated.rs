@@ -6,10 +6,13 @@ use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
+use keywright_core::slot::SlotGroups;
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::{Counters, Metric};
 use keywright_session::{Event, StatementOutcome};
-use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US};
+use keywright_store::{
+    FeedStats, GroupStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US,
+};
 use keywright_testkit::docs::{generated_part, table};
 use serde_json::{Map, Value};
 
@@ -198,13 +201,16 @@ fn everything() -> Result<String> {
         is_up: Some(true),
     }];
     let order = OrderStats {
-        is_active: true,
-        epoch: 1,
+        groups: vec![GroupStats {
+            group: SlotGroups::ONE.of(b"orders"),
+            is_active: true,
+            epoch: 1,
+        }],
         confirmations: 1,
         confirm_us: 1,
         confirmed: 1,
     };
-    Ok(counters.render((&sources, &feeds), Some(order), (&stores, Some(false)))?)
+    Ok(counters.render((&sources, &feeds), Some(&order), (&stores, Some(false)))?)
 }
 
 fn families(text: &str) -> BTreeMap<String, Family> {

@@ -3,7 +3,7 @@
 //!
 //! - [`request`]: arrays of bulk strings, and inline commands ([`inline`]). [`limits`]: how long they may be. [`fault`]: what is none.
 //! - [`command`]: what a request asks for, and why it is refused; `command::table` is what `COMMAND` shows.
-//! - [`reply`]: answers in RESP2 and RESP3. [`slot`]: the slot of a name, as clusters count them.
+//! - [`reply`]: answers in RESP2 and RESP3.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 // What a peer says is no reason to panic.
@@ -23,5 +23,4 @@ mod inline;
 pub mod limits;
 pub mod reply;
 pub mod request;
-pub mod slot;
 mod span;

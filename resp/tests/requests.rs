@@ -212,7 +212,11 @@ fn commands_are_read_in_any_case() {
         ),
         (
             "keywright demote",
-            Command::Keywright(KeywrightCommand::Demote),
+            Command::Keywright(KeywrightCommand::Demote { group: None }),
+        ),
+        (
+            "keywright demote Group 2",
+            Command::Keywright(KeywrightCommand::Demote { group: Some(2) }),
         ),
         (
             "keywright advance orders 7",

@@ -220,9 +220,10 @@ CREATE TABLE IF NOT EXISTS keywright_user_version (
     PRIMARY KEY (id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: which version of the users it is';
 
--- One row: which program issues ids of tags whose order is monotonic or strict, until it fails to renew that in time. Change nothing here by hand.
+-- One row per slot group: which program issues ids of its tags whose order is monotonic or strict, until it fails to renew that in time. And row 0, once
+-- the number of groups was said, with that as its epoch. Change nothing here by hand.
 CREATE TABLE IF NOT EXISTS keywright_order_lease (
-    id             BIGINT NOT NULL COMMENT 'always 1',
+    id             BIGINT NOT NULL COMMENT 'the slot group, from 1, or 0 for how many there are',
     owner          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'unique to one run of one program; NULL: released',
     holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'host and process, for people',
     address        VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'where clients reach it',
@@ -232,7 +233,7 @@ CREATE TABLE IF NOT EXISTS keywright_order_lease (
     PRIMARY KEY (id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: who issues ids of ordered tags';
 
--- One row per program that may take over, or has the lease.
+-- One row per program that may take over, or has a lease.
 CREATE TABLE IF NOT EXISTS keywright_order_node (
     program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one program',
     holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and process, for people',

@@ -218,9 +218,10 @@ CREATE TABLE IF NOT EXISTS keywright_user_version (
     PRIMARY KEY (id)
 );
 
--- One row: which program issues ids of tags whose order is monotonic or strict, until it fails to renew that in time. Change nothing here by hand.
+-- One row per slot group: which program issues ids of its tags whose order is monotonic or strict, until it fails to renew that in time. And row 0, once
+-- the number of groups was said, with that as its epoch. Change nothing here by hand.
 CREATE TABLE IF NOT EXISTS keywright_order_lease (
-    id      BIGINT NOT NULL, -- always 1
+    id      BIGINT NOT NULL, -- the slot group, from 1, or 0 for how many there are
     owner   TEXT, -- unique to one run of one program; NULL: released
     holder  TEXT, -- host and process, for people
     address TEXT, -- where clients reach it
@@ -230,7 +231,7 @@ CREATE TABLE IF NOT EXISTS keywright_order_lease (
     PRIMARY KEY (id)
 );
 
--- One row per program that may take over, or has the lease.
+-- One row per program that may take over, or has a lease.
 CREATE TABLE IF NOT EXISTS keywright_order_node (
     program TEXT NOT NULL, -- unique to one run of one program
     holder  TEXT NOT NULL, -- host and process, for people

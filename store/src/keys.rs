@@ -30,7 +30,7 @@ use crate::failure::{Failure, broken_off};
 use crate::feed::Feeder;
 use crate::kept::keeper::Keeper;
 use crate::lease::space::Space;
-use crate::seat::Seat;
+use crate::seat::seats::Seats;
 use crate::settings::{FurtherStore, StoreSettings};
 use crate::sources::segment::{SegmentSupply, refilling};
 use crate::sources::source::{Source, Supply};
@@ -49,7 +49,7 @@ pub use check::{Finding, Severity};
 pub use followed_users::FollowedUsers;
 use followed_users::Following;
 
-pub use order::{OrderNode, OrderStats};
+pub use order::{GroupStats, OrderNode, OrderStats, SlotGroupsRecorded};
 pub use several::StoreUp;
 
 fn draining() -> Failure {
@@ -70,8 +70,8 @@ struct Inner {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
     uuids: Arc<UuidMaker>,
-    /// Whether this program issues keys of ordered tags.
-    seat: Arc<Seat>,
+    /// Of which slot groups this program issues keys of ordered tags.
+    seats: Arc<Seats>,
     /// Keeps a part of what is reserved in a file.
     keeper: Option<Arc<Keeper>>,
     sources: Mutex<Sources>,
@@ -164,7 +164,7 @@ impl Keys {
         Ok(Self(Arc::new(Inner {
             store: Arc::new(Store::new(&settings)),
             uuids: Arc::new(UuidMaker::new(Arc::clone(&clock))),
-            seat: Arc::new(Seat::new(Arc::clone(&clock))),
+            seats: Arc::new(Seats::new(settings.slot_groups, &clock)),
             keeper: (settings.kept.clone())
                 .map(|kept| Arc::new(Keeper::new(kept, Arc::clone(&clock)))),
             clock,
@@ -226,7 +226,7 @@ impl Keys {
             Residue::ALL => format!("segment:{tag}"),
             residue => format!("stride:{tag} {}/{}", residue.remainder(), residue.modulus()),
         };
-        let seat = Arc::clone(&self.0.seat);
+        let seat = self.0.seats.of(tag, &self.0.clock);
         let supply = SegmentSupply::new(name, (tag.clone(), residue), &limits, seat);
         let hiding = self.0.settings.hidden.of(tag).cloned();
         let supply = supply.hiding(hiding).keeping(self.0.keeper.clone());

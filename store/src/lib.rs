@@ -60,7 +60,8 @@ pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::host;
 pub use keys::{
-    Finding, FollowedUsers, Keys, OrderNode, OrderStats, Severity, StoreBuckets, StoreUp,
+    Finding, FollowedUsers, GroupStats, Keys, OrderNode, OrderStats, Severity, SlotGroupsRecorded,
+    StoreBuckets, StoreUp,
 };
 pub use mover::{MoveError, MoveProgress, MovedTo, Moving, Relocating};
 pub use seat::OrderSettings;

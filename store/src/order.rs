@@ -13,9 +13,15 @@
 //! 4. Within an epoch ids are taken in ascending order.
 //!
 //! Replies with ids of `strict` tags wait for a confirmation besides, and need no clock then ([`confirm`]).
+//!
+//! Where the slots of tags' names are divided into groups, there is a lease for each: another program may be active for each, and all of the
+//! above holds of a group's tags by its lease ([`spread`]: who takes which). In how many groups is one number in the store, for all
+//! programs; how it becomes another one, [`dividing`] argues.
 
 pub mod confirm;
+pub mod dividing;
 pub mod ranges;
+pub mod spread;
 
 use std::sync::Arc;
 
@@ -145,6 +151,8 @@ pub struct Candidate {
     seen: (u64, u64),
     /// The lease is read no sooner.
     read_at_ms: u64,
+    /// So long a lease that is free is left to others.
+    courtesy_ms: u64,
 }
 
 /// How far the clocks of two machines may go apart within a time to live.
@@ -177,6 +185,7 @@ impl Candidate {
             },
             seen: (0, 0),
             read_at_ms: 0,
+            courtesy_ms: 0,
         }
     }
 
@@ -202,6 +211,11 @@ impl Candidate {
             Role::Active { tenure, server, .. } => Some((tenure.epoch, Arc::clone(server))),
             Role::Standby { .. } | Role::Resting { .. } | Role::Leaving => None,
         }
+    }
+
+    /// From now on a lease that is free is left to others for so long. To wait longer is always safe.
+    pub fn leave_to_others(&mut self, courtesy_ms: u64) {
+        self.courtesy_ms = courtesy_ms;
     }
 
     /// What to do at this moment.
@@ -257,10 +271,11 @@ impl Candidate {
             since_ms,
         });
         let watched_ms = now_ms.saturating_sub(since_ms);
+        let left_ms = watched_ms.saturating_sub(self.courtesy_ms);
         let is_free = match &row.holder {
-            Holder::Program { ttl_ms, .. } => watched_ms >= self.ttl_ms.max(*ttl_ms),
-            Holder::Nobody if is_restored => watched_ms >= self.ttl_ms,
-            Holder::Nobody => now_ms >= *not_before_ms,
+            Holder::Program { ttl_ms, .. } => left_ms >= self.ttl_ms.max(*ttl_ms),
+            Holder::Nobody if is_restored => left_ms >= self.ttl_ms,
+            Holder::Nobody => now_ms >= *not_before_ms && watched_ms >= self.courtesy_ms,
         };
         is_free.then(|| Action::TakeOver {
             seen: row.renewal.clone(),

@@ -1,19 +1,22 @@
-//! What one program knows of the lease of those who issue keys of ordered tags, shared by all that issues.
+//! What one program knows of the leases of those who issue keys of ordered tags, shared by all that issues: a seat for each slot group.
 
 pub(crate) mod confirming;
+pub(crate) mod seats;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use keywright_core::Cause;
+use keywright_core::slot::{SlotGroup, SlotGroups};
 use tokio::sync::{Notify, watch};
 use tracing::info;
 
 use crate::clock::Clock;
+use crate::failure::Failure;
 use crate::order::{Candidate, Holder, LeaseRow, Tenure};
-use crate::store::order_rows::NodeRow;
 use confirming::Confirming;
 
-/// How a program stands for the lease.
+/// How a program stands for the leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderSettings {
     /// Where clients reach it, `host:port`.
@@ -22,9 +25,10 @@ pub struct OrderSettings {
     pub ttl_ms: u64,
 }
 
-/// What a program knows of ordered tags, shared by all that issues.
+/// What a program knows of the ordered tags of one slot group, shared by all that issues.
 #[derive(Debug)]
 pub(crate) struct Seat {
+    pub(crate) group: SlotGroup,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     /// Another number whenever another program is active, or this one is or is not any more.
@@ -48,7 +52,12 @@ pub(crate) struct Standing {
     pub(crate) candidate: Candidate,
     /// Who has the lease, as it was read last.
     pub(crate) holder: Option<(String, String)>,
-    pub(crate) nodes: Vec<NodeRow>,
+    /// When it began to stand, by its clock, or the store's number of slot groups became its own.
+    pub(crate) began_ms: u64,
+    /// It has asked for the lease, and nobody has answered.
+    pub(crate) is_taking: bool,
+    /// Into how many groups the store divides slots, where that is another number than this program's.
+    pub(crate) divided: Option<u64>,
     /// It ends.
     pub(crate) leaves: bool,
 }
@@ -67,8 +76,9 @@ pub(crate) enum Where {
 }
 
 impl Seat {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, group: SlotGroup) -> Self {
         Self {
+            group,
             clock,
             state: Mutex::default(),
             changed: watch::channel(0).0,
@@ -111,6 +121,26 @@ impl Seat {
         (its == epoch).then(|| (Arc::clone(&standing.owner), server))
     }
 
+    /// The run of the program that has the lease, as far as is known, or of this one if it is about to.
+    fn holder(&self) -> Option<Arc<str>> {
+        let state = self.state();
+        let standing = state.standing.as_ref()?;
+        match standing.candidate.tenure().is_some() || standing.is_taking {
+            true => Some(Arc::clone(&standing.owner)),
+            false => standing
+                .holder
+                .as_ref()
+                .map(|(owner, _)| owner.as_str().into()),
+        }
+    }
+
+    /// Why this program issues nothing and does not know who does, where that does not pass by itself.
+    pub(crate) fn refusal(&self) -> Option<Failure> {
+        let state = self.state();
+        let recorded = state.standing.as_ref()?.divided?;
+        Some(divided_otherwise(self.group.groups(), recorded))
+    }
+
     /// Whether this program stands.
     pub(crate) fn stands(&self) -> bool {
         self.state().standing.is_some()
@@ -137,12 +167,20 @@ impl Seat {
         let after = standing.place();
         drop(state);
         if before != after {
+            let group = self.group.number();
             match &after {
-                Place::Here(epoch) => info!(epoch, "this program issues keys of ordered tags now"),
-                Place::Elsewhere(address) => {
-                    info!(address, "another program issues keys of ordered tags");
+                Place::Here(epoch) => {
+                    info!(group, epoch, "this program issues keys of ordered tags now");
                 }
-                Place::Nowhere => info!("it is not known who issues keys of ordered tags"),
+                Place::Elsewhere(address) => {
+                    info!(
+                        group,
+                        address, "another program issues keys of ordered tags"
+                    );
+                }
+                Place::Otherwise | Place::Nowhere => {
+                    info!(group, "it is not known who issues keys of ordered tags");
+                }
             }
             self.changed
                 .send_modify(|count| *count = count.wrapping_add(1));
@@ -163,12 +201,25 @@ impl Seat {
 pub(crate) enum Place {
     Here(u64),
     Elsewhere(String),
+    /// The store divides slots otherwise.
+    Otherwise,
     Nowhere,
+}
+
+/// Why a program issues no keys of ordered tags whose number of slot groups is not the store's.
+pub(crate) fn divided_otherwise(own: SlotGroups, recorded: u64) -> Failure {
+    let groups = if recorded == 1 { "group" } else { "groups" };
+    let message =
+        format!("the store has {recorded} slot {groups}, and this program slot_groups = {own}");
+    Failure::new(Cause::SlotGroupsDiffer, message).hint(
+        "have the same slot_groups in the [store] of all programs; keywright init --change-slot-groups makes it the store's once none of them is active",
+    )
 }
 
 impl Standing {
     pub(crate) fn place(&self) -> Place {
         match (self.candidate.tenure(), &self.holder) {
+            (None, _) if self.divided.is_some() => Place::Otherwise,
             (Some(tenure), _) => Place::Here(tenure.epoch),
             (None, Some((owner, address))) if **owner != *self.owner && !address.is_empty() => {
                 Place::Elsewhere(address.clone())
@@ -192,7 +243,7 @@ impl Standing {
                 .holder
                 .as_ref()
                 .is_some_and(|(owner, _)| owner == program),
-            Place::Here(_) | Place::Nowhere => false,
+            Place::Here(_) | Place::Otherwise | Place::Nowhere => false,
         }
     }
 
@@ -205,7 +256,9 @@ impl Standing {
                 }
                 // Where this program still is, unless that is one of its earlier lives: then it will be its turn.
                 Place::Elsewhere(_) if self.leaves => Where::BySuccessor,
-                Place::Elsewhere(_) | Place::Here(_) | Place::Nowhere => Where::Nowhere,
+                Place::Elsewhere(_) | Place::Here(_) | Place::Otherwise | Place::Nowhere => {
+                    Where::Nowhere
+                }
             },
         }
     }

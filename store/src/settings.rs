@@ -7,6 +7,7 @@ mod file;
 mod hidden;
 mod kept;
 mod mysql;
+mod order;
 mod password;
 mod postgres;
 mod problems;
@@ -20,6 +21,7 @@ mod worker;
 
 use std::fmt;
 
+use keywright_core::slot::SlotGroups;
 use keywright_core::{Layout, Step};
 use mysql_async::Opts;
 
@@ -53,6 +55,8 @@ pub struct StoreSettings {
     pub(crate) tags: TagDefaults,
     pub(crate) snowflake: SnowflakeSettings,
     pub(crate) hidden: HiddenTags,
+    /// Into how many groups slots of tags' names are divided, each with a lease of its own.
+    pub(crate) slot_groups: SlotGroups,
     /// Where a part of what is reserved is kept.
     pub(crate) kept: Option<KeptSettings>,
     /// What it is called where there are several.
@@ -121,6 +125,7 @@ impl StoreSettings {
             );
         }
         check_limits(store, &mut problems);
+        let slot_groups = order::slot_groups(store, dialect, &mut problems);
         let kept = kept::settings(store, dialect, &mut problems);
         let step = redis::step(store, &mut problems);
         let readable_buckets = buckets::settings(store, &mut problems);
@@ -147,6 +152,7 @@ impl StoreSettings {
                     },
                     snowflake,
                     hidden: HiddenTags::default(),
+                    slot_groups,
                     kept,
                     name: store.name.clone(),
                     further: Vec::new(),
@@ -169,6 +175,11 @@ impl StoreSettings {
     /// The tags that hide how many keys there are.
     pub fn hidden_tags(&self) -> &HiddenTags {
         &self.hidden
+    }
+
+    /// Into how many groups slots are divided, with one program at a time that issues ids of a group's ordered tags.
+    pub fn slot_groups(&self) -> SlotGroups {
+        self.slot_groups
     }
 
     /// Whether other settings are of the same store, reached by other means perhaps.
@@ -276,6 +287,7 @@ impl fmt::Debug for StoreSettings {
             .field("tags", &self.tags)
             .field("snowflake", &self.snowflake)
             .field("hidden", &self.hidden)
+            .field("slot_groups", &self.slot_groups)
             .field("kept", &self.kept)
             .field("name", &self.name)
             .field("further", &self.further)

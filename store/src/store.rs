@@ -11,6 +11,7 @@ pub(crate) mod lease_rows;
 pub(crate) mod moved_rows;
 pub(crate) mod native;
 pub(crate) mod number_table;
+pub(crate) mod order_division;
 pub(crate) mod order_rows;
 pub(crate) mod ranges;
 pub(crate) mod restored;

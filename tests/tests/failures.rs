@@ -254,6 +254,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::TagHomeUnknown
         | Cause::NobodyActive
         | Cause::SlotsCross
+        | Cause::SlotGroupsDiffer
         | Cause::StoreMayLose
         | Cause::PathUnknown
         | Cause::MethodRefused

@@ -147,6 +147,7 @@ impl Check {
         let warnings = warnings.chain(unseen(&config, keys).await);
         let warnings = warnings.chain(late(&config, keys, &inspected).await);
         let warnings = warnings.chain(ordered::on_ports(&config, keys).await);
+        let warnings = warnings.chain(ordered::under_names(&config, keys).await);
         told.extend(warnings.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
         if !told.iter().any(|told| told.is_bad) {
             let rules = to_be_switched(configured, &config).into_iter();

@@ -3,10 +3,13 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::{Cause, Step, Tag};
+use keywright_proxy::config::port::redis::ORDER_TTL_MS;
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Highest, Unknown};
 use keywright_store::users::{UserChange, UserName};
-use keywright_store::{Above, Failure, Keys, TagListing, TagOptions, TagOrder, WorkerIdsRecorded};
+use keywright_store::{
+    Above, Failure, Keys, SlotGroupsRecorded, TagListing, TagOptions, TagOrder, WorkerIdsRecorded,
+};
 
 use super::user::{self, Password};
 use super::{File, hidden, of_store, runtime};
@@ -48,6 +51,10 @@ pub(crate) struct Init {
     /// recorded. You vouch that numbers which can be assigned, or leased by fed databases, from now on were never set by hand.
     #[arg(long)]
     change_worker_ids: bool,
+    /// Have slot_groups of this configuration in force in place of the number that the store has recorded, once no program gives keys of ordered tags:
+    /// that is waited for, and refused while one does.
+    #[arg(long)]
+    change_slot_groups: bool,
     /// Add this user of key ports, who may administer the others, unless there is one of that name. The first line of standard input is the
     /// password, or that of a file.
     #[arg(long, value_name = "NAME")]
@@ -167,21 +174,37 @@ impl Init {
             WorkerIdsRecorded::AsBefore => {}
             WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
-        for divided in keys.divide_buckets().await.map_err(failed)? {
-            match divided.buckets {
-                Some(range) => println!(
-                    "store \"{}\" leases the buckets {range} of readable ids",
-                    divided.store
-                ),
-                None => println!(
-                    "store \"{}\" leases no buckets of readable ids",
-                    divided.store
-                ),
-            }
-        }
+        divide_buckets(keys).await?;
+        record_slot_groups(config, keys, self.change_slot_groups).await?;
         make_tags(config, keys, &self.ordered()).await?;
         settle(config, keys).await
     }
+}
+
+/// Has each store know which buckets of readable ids it leases, where the configuration says it.
+async fn divide_buckets(keys: &Keys) -> Result<()> {
+    for divided in keys.divide_buckets().await.map_err(failed)? {
+        let store = divided.store;
+        match divided.buckets {
+            Some(range) => println!("store \"{store}\" leases the buckets {range} of readable ids"),
+            None => println!("store \"{store}\" leases no buckets of readable ids"),
+        }
+    }
+    Ok(())
+}
+
+/// The number of slot groups is the store's, before any tag is ordered.
+async fn record_slot_groups(config: &Config, keys: &Keys, may_change: bool) -> Result<()> {
+    if !keys.has_own_tags() {
+        return Ok(());
+    }
+    let ttl_ms = config.order().map_or(ORDER_TTL_MS, |order| order.ttl_ms);
+    let recorded = keys.record_slot_groups(may_change, ttl_ms).await;
+    match recorded.map_err(failed)? {
+        SlotGroupsRecorded::AsBefore => {}
+        SlotGroupsRecorded::Now => println!("slot groups: {}", keys.slot_groups()),
+    }
+    Ok(())
 }
 
 /// Where there are several stores, each tag is closed in all but its own. All that is in the way is told at once.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use keywright_core::Tag;
+use keywright_core::slot::SlotGroups;
 use keywright_proxy::config::Config;
 use keywright_proxy::config::port::PortProtocol;
 use keywright_store::Keys;
@@ -38,4 +39,29 @@ pub(super) async fn on_ports(config: &Config, keys: &Keys) -> Vec<String> {
         }));
     }
     told
+}
+
+/// Names of listeners under which ordered tags are refused, since clients would look for the program of another slot group.
+pub(super) async fn under_names(config: &Config, keys: &Keys) -> Vec<String> {
+    let groups = config.store.slot_groups();
+    let mut told = Vec::new();
+    for port in config.ports.iter().filter(|port| port.order.is_some()) {
+        for (name, spec) in &port.keys {
+            let Some(tag) = spec.tag().filter(|tag| is_apart(groups, name, tag)) else {
+                continue;
+            };
+            let ordered = keys.ordered(std::slice::from_ref(tag)).await;
+            if !ordered.unwrap_or_default().is_empty() {
+                told.push(format!(
+                    "listener {} refuses keys of \"{tag}\", which is ordered, under \"{name}\", whose slot is in another group: name it \"{tag}\"",
+                    port.bind
+                ));
+            }
+        }
+    }
+    told
+}
+
+fn is_apart(groups: SlotGroups, name: &str, tag: &Tag) -> bool {
+    groups.of(name.as_bytes()) != groups.of(tag.as_str().as_bytes())
 }

@@ -119,7 +119,7 @@ impl HttpState {
                 let (feeds, stores) = (self.status.feeds(), self.status.stores());
                 let of_stores = (stores.as_slice(), self.status.is_on_kept_ranges());
                 let counters = self.status.counters();
-                match counters.render((&sources, &feeds), self.status.order(), of_stores) {
+                match counters.render((&sources, &feeds), self.status.order().as_ref(), of_stores) {
                     Ok(figures) => (StatusCode::OK, TEXT, figures),
                     Err(error) => failed(&error),
                 }

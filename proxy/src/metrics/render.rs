@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use keywright_store::{FeedStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US};
+use keywright_store::{
+    FeedStats, GroupStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US,
+};
 use prometheus::TextEncoder;
 use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 
@@ -25,7 +27,7 @@ impl Counters {
     pub fn render(
         &self,
         (sources, feeds): (&[SourceStats], &[FeedStats]),
-        order: Option<OrderStats>,
+        order: Option<&OrderStats>,
         (stores, is_on_kept_ranges): (&[StoreUp], Option<bool>),
     ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
@@ -168,19 +170,40 @@ fn of_kept_ranges(is_on: Option<bool>) -> MetricFamily {
     )
 }
 
-/// The lease of those who give keys of ordered tags, where the program stands for it.
-fn of_order(order: Option<OrderStats>) -> [MetricFamily; 5] {
-    let each = |figure: fn(OrderStats) -> f64| order.map(|of| (Vec::new(), figure(of)));
+/// The leases of those who give keys of ordered tags, where the program stands for them.
+fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
+    let each = |figure: fn(&OrderStats) -> f64| order.map(|of| (Vec::new(), figure(of)));
+    let groups = || order.into_iter().flat_map(|of| &of.groups);
+    let of_group = |figure: fn(&GroupStats) -> f64| {
+        let group = |of: &GroupStats| vec![label("group", &of.group.number().to_string())];
+        groups().map(move |of| (group(of), figure(of)))
+    };
     [
         gauge(
             "order_active",
-            "1 while this program is the one that gives keys of ordered tags; else 0.",
-            each(|of| f64::from(u8::from(of.is_active))),
+            "Of how many slot groups this program gives keys of ordered tags; where slots are not divided, 1 or 0.",
+            each(|of| {
+                let active = of.groups.iter().map(|of| u64::from(of.is_active));
+                number(active.sum())
+            }),
         ),
         gauge(
             "order_epoch",
-            "How often programs of the store have taken over to give keys of ordered tags, as far as this one has seen.",
-            each(|of| number(of.epoch)),
+            "How often programs of the store have taken over to give keys of ordered tags, as far as this one has seen; of all slot groups together.",
+            each(|of| {
+                let epochs = of.groups.iter().map(|of| of.epoch);
+                number(epochs.fold(0, u64::saturating_add))
+            }),
+        ),
+        gauge(
+            "order_group_active",
+            "1 while this program is the one that gives keys of ordered tags of the slot group; else 0.",
+            of_group(|of| f64::from(u8::from(of.is_active))),
+        ),
+        gauge(
+            "order_group_epoch",
+            "How often programs of the store have taken over to give keys of ordered tags of the slot group, as far as this one has seen.",
+            of_group(|of| number(of.epoch)),
         ),
         counter(
             "order_confirmations_total",

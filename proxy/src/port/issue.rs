@@ -129,6 +129,9 @@ impl KeyRequest {
         let Gives::Keys(source) = &self.named.gives else {
             return None;
         };
+        if self.named.is_misplaced() {
+            return None;
+        }
         if self.wants == Wants::Last {
             return self.last(source.try_last_ordered());
         }
@@ -169,11 +172,16 @@ impl KeyRequest {
         let request = self.clone();
         async move {
             let source = request.source(snapshot, port).await?;
+            request.check_place()?;
             if request.wants == Wants::Last {
                 let last = request.last(source.last_ordered().await?);
+                request.check_place()?;
                 return confirmed(last);
             }
-            match source.take_ordered(request.count).await? {
+            let taken = source.take_ordered(request.count).await?;
+            // That the tag is ordered may be known only now.
+            request.check_place()?;
+            match taken {
                 Ordered::Distinct => {
                     let keys = source
                         .take(request.count, request.wants == Wants::Run)
@@ -183,6 +191,11 @@ impl KeyRequest {
                 of_ordered => confirmed(found(of_ordered, Issued::Keys)),
             }
         }
+    }
+
+    /// That clients who ask for the name come to the program that gives keys of its tag.
+    fn check_place(&self) -> Result<(), Failure> {
+        self.named.misplaced().map_or(Ok(()), Err)
     }
 
     /// Waits for them: for the store, and for the end of a switch.

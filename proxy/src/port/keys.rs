@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use keywright_core::Layout;
-use keywright_store::{Failure, KeyKind, KeySpec, Keys, Ordered, Source, TagFacts};
+use keywright_core::slot::{SlotGroup, SlotGroups};
+use keywright_core::{Cause, Layout, Tag};
+use keywright_store::{Failure, KeyKind, KeySpec, Keys, Ordered, Source, TagFacts, TagOrder};
 
 use crate::config::port::PortProtocol;
 use crate::config::{Config, Port};
@@ -47,6 +48,8 @@ pub(crate) struct NamedKeys {
     pub(crate) spec: KeySpec,
     /// What it gives now.
     pub(crate) gives: Gives,
+    /// The slot groups of the name and of its tag, where these are not the same.
+    apart: Option<(SlotGroup, SlotGroup)>,
     /// Numbers of one run at most.
     pub(crate) run_max: u64,
     /// Keys of one list at most.
@@ -106,6 +109,10 @@ impl PortKeys {
                     name: name.clone(),
                     spec: spec.clone(),
                     gives,
+                    // By the number that the program began with: a reload does not change it.
+                    apart: spec
+                        .tag()
+                        .and_then(|tag| apart(keys.slot_groups(), name, tag)),
                     run_max: config.store.keys_max(spec),
                     listed_max: config.store.range_ids_max(),
                     figures: figures.name(name),
@@ -192,6 +199,31 @@ impl NamedKeys {
         }
     }
 
+    /// Why keys of its tag, which is ordered, are not given under this name: clients would look for the program of another slot group.
+    pub(crate) fn misplaced(&self) -> Option<Failure> {
+        let (of_name, of_tag) = self.apart.filter(|_| self.is_known_as_ordered())?;
+        let tag = self.spec.tag()?;
+        Some(misplaced((&self.name, of_name), (tag, of_tag)))
+    }
+
+    /// Whether there is such a reason.
+    pub(crate) fn is_misplaced(&self) -> bool {
+        self.apart.is_some() && self.is_known_as_ordered()
+    }
+
+    fn is_known_as_ordered(&self) -> bool {
+        let order = self.gives.tag_facts().and_then(|facts| facts.order);
+        order.is_some_and(TagOrder::is_ordered)
+    }
+
+    /// Why nobody is known who gives its keys, which are of an ordered tag, where that does not pass by itself.
+    pub(crate) fn order_trouble(&self) -> Option<Failure> {
+        match &self.gives {
+            Gives::Keys(source) => source.order_trouble(),
+            Gives::Unknown | Gives::Held | Gives::Left => None,
+        }
+    }
+
     /// Whether its keys are numbers.
     pub(crate) fn is_number(&self) -> bool {
         match self.spec.kind() {
@@ -199,4 +231,23 @@ impl NamedKeys {
             KeyKind::Text { chars: _ } | KeyKind::Bytes16 => false,
         }
     }
+}
+
+/// The slot groups of a name and of its tag, where these are not the same.
+fn apart(groups: SlotGroups, name: &str, tag: &Tag) -> Option<(SlotGroup, SlotGroup)> {
+    let of_name = groups.of(name.as_bytes());
+    let of_tag = groups.of(tag.as_str().as_bytes());
+    (of_name != of_tag).then_some((of_name, of_tag))
+}
+
+/// Why keys of an ordered tag are not given under a name.
+fn misplaced((name, of_name): (&str, SlotGroup), (tag, of_tag): (&Tag, SlotGroup)) -> Failure {
+    let message = format!(
+        "\"{name}\" is in slot group {}, and its tag \"{tag}\", which is ordered, in slot group {}",
+        of_name.number(),
+        of_tag.number()
+    );
+    Failure::new(Cause::TagOrdered, message).hint(format!(
+        "give it under the name \"{tag}\", or one that has \"{{{tag}}}\" in it"
+    ))
 }

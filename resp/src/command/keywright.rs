@@ -48,7 +48,10 @@ pub enum KeywrightCommand<'a> {
     /// A tag is to be no more.
     Drop(&'a [u8]),
     /// Another program is to be the one that gives keys of ordered tags.
-    Demote,
+    Demote {
+        /// Those of the slot group with this number only.
+        group: Option<i64>,
+    },
     /// Who may do what.
     User(UserCommand<'a>),
 }
@@ -95,7 +98,17 @@ impl<'a> KeywrightCommand<'a> {
                     order: request.argument(4),
                 })
             }
-            (b"DEMOTE", 2) => Ok(Self::Demote),
+            (b"DEMOTE", 2) => Ok(Self::Demote { group: None }),
+            (b"DEMOTE", 4) => {
+                let option = request.argument(2).unwrap_or_default();
+                if Word::of(option).bytes() != b"GROUP" {
+                    return Err(Refusal::Syntax("KEYWRIGHT DEMOTE"));
+                }
+                let number = integer(request.argument(3).unwrap_or_default());
+                Ok(Self::Demote {
+                    group: Some(number.ok_or(Refusal::NotInteger)?),
+                })
+            }
             (b"ADVANCE", 4) => Ok(Self::Advance {
                 name: name.ok_or_else(arity)?,
                 above: integer(request.argument(3).unwrap_or_default())

@@ -79,6 +79,10 @@ impl Keys {
         if has_worker_ids && findings.iter().all(|its| its.severity == Severity::Warning) {
             let other = self.other_worker_ids().await.unwrap_or_else(Some);
             findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));
+            if self.has_own_tags() {
+                let other = self.other_slot_groups().await.unwrap_or_else(Some);
+                findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));
+            }
             let lacks = self.lacks_numbers().await;
             findings.extend(lacks.map(|failure| finding(Severity::Error)(failure.to_string())));
         }

@@ -33,7 +33,7 @@ impl Keys {
         let (segments, tasks) = {
             let mut sources = self.sources();
             sources.closed = true;
-            self.0.seat.close();
+            self.0.seats.close();
             for supply in sources.segments.values() {
                 supply.demand.close();
             }

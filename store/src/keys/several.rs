@@ -49,7 +49,7 @@ impl Keys {
             store: Arc::clone(&inner.store),
             clock: Arc::clone(&inner.clock),
             uuids: Arc::clone(&inner.uuids),
-            seat: Arc::clone(&inner.seat),
+            seats: Arc::clone(&inner.seats),
             keeper: inner.keeper.clone(),
             sources: Mutex::default(),
             runtime: inner.runtime.clone(),

@@ -66,6 +66,9 @@ pub struct RawStoreSettings {
     pub cover_ms: u64,
     /// Most keys that one statement may ask for.
     pub range_ids_max: u64,
+    /// Into how many groups slots are divided, 1 to 16: for each group another program can give keys of ordered tags. The same in all programs; the store
+    /// records it, and programs that say otherwise give none.
+    pub slot_groups: u32,
 }
 
 impl Default for RawStoreSettings {
@@ -97,6 +100,7 @@ impl Default for RawStoreSettings {
             step_max: 1_000_000,
             cover_ms: 900_000,
             range_ids_max: 1_000_000,
+            slot_groups: 1,
         }
     }
 }

@@ -324,3 +324,26 @@ fn ranges_are_kept_in_a_file_of_their_own_where_the_store_has_tags() {
         );
     }
 }
+
+#[test]
+fn slots_are_divided_where_tags_are_ordered() {
+    let told = |change: fn(&mut RawStoreSettings)| {
+        let mut store = raw("mysql://keywright@db/keywright");
+        change(&mut store);
+        let checked = StoreSettings::new(&store, &RawSnowflakeSettings::default());
+        checked.map(|its| its.slot_groups().count())
+    };
+    assert_eq!(told(|_| {}), Ok(1));
+    assert_eq!(told(|store| store.slot_groups = 16), Ok(16));
+    let refused: [fn(&mut RawStoreSettings); 5] = [
+        |store| store.slot_groups = 0,
+        |store| store.slot_groups = 17,
+        |store| (store.slot_groups, store.dialect) = (2, "leaf".to_owned()),
+        |store| (store.slot_groups, store.tags) = (2, vec!["shop.*".to_owned()]),
+        |store| (store.slot_groups, store.url) = (2, "redis://127.0.0.1:6399".to_owned()),
+    ];
+    for change in refused {
+        let problems = told(change).unwrap_err().to_string();
+        assert!(problems.starts_with("store.slot_groups: "), "{problems}");
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use keywright_core::slot::SlotGroup;
+
 use crate::order::ranges::OrderedRanges;
 use crate::seat::Seat;
 use crate::tag_order::TagOrder;
@@ -41,12 +43,23 @@ impl<T> Ordered<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Unconfirmed {
+    /// The number of the tag's slot group: each has epochs of its own.
+    pub(crate) group: u8,
     pub(crate) epoch: u64,
+}
+
+impl Unconfirmed {
+    /// What waits for the same group can wait together.
+    #[must_use]
+    pub fn group(&self) -> u8 {
+        self.group
+    }
 }
 
 /// What a supply has where its tag is ordered.
 #[derive(Debug)]
 pub(super) struct OrderedSide {
+    /// That of the tag's slot group.
     pub(super) seat: Arc<Seat>,
     /// Known with the first answer of the store, and the same ever after.
     order: OnceLock<TagOrder>,
@@ -77,6 +90,11 @@ impl OrderedSide {
 
     pub(super) fn stands(&self) -> bool {
         self.seat.stands()
+    }
+
+    /// The slot group of the tag.
+    pub(super) fn group(&self) -> SlotGroup {
+        self.seat.group
     }
 
     /// Owner and epoch of this program, where it is active and the tag is ordered.

@@ -201,6 +201,14 @@ impl Source {
         }
     }
 
+    /// Why it is not known who issues its keys, which are ordered, where that does not pass by itself.
+    pub fn order_trouble(&self) -> Option<Failure> {
+        match &self.0.supply {
+            Supply::Segment(supply) => supply.order_trouble(),
+            Supply::Time(_) | Supply::Uuid(_, _, _) => None,
+        }
+    }
+
     pub(crate) fn stats(&self) -> Option<SourceStats> {
         match &self.0.supply {
             Supply::Segment(supply) => {

@@ -1,6 +1,7 @@
-//! The lease of those who issue ids of ordered tags, and who they are.
+//! The leases of those who issue ids of ordered tags, and who they are.
 
-use keywright_core::Cause;
+use keywright_core::slot::{SlotGroup, SlotGroups};
+use keywright_core::{Cause, Tag};
 
 use super::tag_request::OrderRight;
 use super::{Link, Row, StoreError, Transaction, column, values};
@@ -10,40 +11,120 @@ use crate::order::{Holder, LeaseRow, Renewal};
 /// Programs that were not seen for so long are forgotten, hours.
 const FORGET_H: u64 = 1;
 
+/// The number of the row that is no lease: its epoch is the number of slot groups, where that was ever said. Others are those of groups.
+pub(super) const DIVISION: u64 = 0;
+
+/// The leases there are, and into how many groups slots are divided, as of one moment.
 const SELECT: &str =
-    "SELECT owner, address, epoch, renewal, ttl_ms FROM keywright_order_lease WHERE id = 1";
+    "SELECT id, owner, address, epoch, renewal, ttl_ms FROM keywright_order_lease ORDER BY id";
 
 /// It changes the row each time: what changes nothing a server need not write.
-const RENEW: &str = "UPDATE keywright_order_lease SET renewal = renewal + 1 WHERE id = 1 AND owner = ? AND epoch = ?";
+const RENEW: &str = "UPDATE keywright_order_lease SET renewal = renewal + 1 WHERE id = ? AND owner = ? AND epoch = ?";
 
-/// Reads the lease. Where there is none, one is made that nobody has: whoever wants it waits as if somebody had, since a store without may have
-/// been restored from a backup.
+/// Reads all leases. Where a group of this program's has none, one is made that nobody has: whoever wants it waits as if somebody had, since a
+/// store without may have been restored from a backup.
 #[derive(Debug)]
-pub(crate) struct ReadLease {
-    /// How long it is looked at in that case, milliseconds.
+pub(crate) struct ReadLeases {
+    /// Into how many groups this program divides slots. Where the store says otherwise, nothing is made.
+    pub(crate) groups: SlotGroups,
+    /// How long a lease is looked at that is made, milliseconds.
     pub(crate) ttl_ms: u64,
 }
 
-impl Transaction<LeaseRow> for ReadLease {
-    async fn run(&self, link: &mut Link) -> Result<LeaseRow, StoreError> {
-        link.begin_to_read().await?;
-        let found = link.first(SELECT, Vec::new()).await?;
-        link.rollback().await?;
-        let row = match found {
-            Some(row) => row,
-            None => {
-                link.begin().await?;
-                let insert = link.words().insert_new(
-                    "keywright_order_lease (id, owner, holder, address, epoch, renewal, ttl_ms) VALUES (1, '', '', '', 0, 0, ?)",
-                );
-                link.change(insert, values![self.ttl_ms]).await?;
-                link.commit().await?;
-                let row = link.first(SELECT, Vec::new()).await?;
-                row.ok_or(StoreError::NotLocked)?
-            }
-        };
-        read_row(&row, &link.server.identity)
+/// What was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Leases {
+    /// Into how many groups the store divides slots.
+    pub(crate) groups: u64,
+    /// Whether that was ever said.
+    pub(crate) is_recorded: bool,
+    /// In the order of the groups.
+    pub(crate) rows: Vec<GroupLease>,
+}
+
+/// The lease of a slot group.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupLease {
+    /// The number of the group.
+    pub(crate) number: u64,
+    /// Where the program was reached that had it last, while nobody or another one has it.
+    pub(crate) address: String,
+    pub(crate) row: LeaseRow,
+}
+
+impl Leases {
+    /// The lease of a group.
+    pub(crate) fn of(&self, group: SlotGroup) -> Option<&GroupLease> {
+        let number = u64::from(group.number());
+        self.rows.iter().find(|its| its.number == number)
     }
+}
+
+impl Transaction<Leases> for ReadLeases {
+    async fn run(&self, link: &mut Link) -> Result<Leases, StoreError> {
+        let leases = LookAtLeases.run(link).await?;
+        let is_own = leases.groups == u64::from(self.groups.count());
+        let mut groups = self.groups.all();
+        if !is_own || groups.all(|group| leases.of(group).is_some()) {
+            return Ok(leases);
+        }
+        make_leases(link, self.groups, self.ttl_ms).await?;
+        LookAtLeases.run(link).await
+    }
+}
+
+/// The same, and makes none.
+#[derive(Debug)]
+pub(crate) struct LookAtLeases;
+
+impl Transaction<Leases> for LookAtLeases {
+    async fn run(&self, link: &mut Link) -> Result<Leases, StoreError> {
+        link.begin_to_read().await?;
+        let found = link.rows(SELECT, Vec::new()).await?;
+        link.rollback().await?;
+        read_rows(&found, &link.server.identity)
+    }
+}
+
+/// Makes the leases of groups that have none.
+pub(super) async fn make_leases(
+    link: &mut Link,
+    groups: SlotGroups,
+    ttl_ms: u64,
+) -> Result<(), StoreError> {
+    link.begin().await?;
+    for group in groups.all() {
+        let insert = link.words().insert_new(
+            "keywright_order_lease (id, owner, holder, address, epoch, renewal, ttl_ms) VALUES (?, '', '', '', 0, 0, ?)",
+        );
+        let values = values![u64::from(group.number()), ttl_ms];
+        link.change(insert, values).await?;
+    }
+    link.commit().await
+}
+
+fn read_rows(found: &[Row], server: &str) -> Result<Leases, StoreError> {
+    let mut leases = Leases {
+        // A store of which nobody has said it has one lease.
+        groups: 1,
+        is_recorded: false,
+        rows: Vec::with_capacity(found.len()),
+    };
+    for row in found {
+        let number: u64 = column(row, "id")?;
+        if number == DIVISION {
+            leases.groups = column(row, "epoch")?;
+            leases.is_recorded = true;
+            continue;
+        }
+        let address: Option<String> = column(row, "address")?;
+        leases.rows.push(GroupLease {
+            number,
+            address: address.unwrap_or_default(),
+            row: read_row(row, server)?,
+        });
+    }
+    Ok(leases)
 }
 
 fn read_row(row: &Row, server: &str) -> Result<LeaseRow, StoreError> {
@@ -84,13 +165,14 @@ impl Transaction<bool> for TakeOver<'_> {
             return Ok(false);
         }
         let update = "UPDATE keywright_order_lease SET owner = ?, holder = ?, address = ?, epoch = ?, renewal = renewal + 1, ttl_ms = ? \
-                      WHERE id = 1 AND epoch = ? AND renewal = ?";
+                      WHERE id = ? AND epoch = ? AND renewal = ?";
         let values = values![
             self.right.owner,
             self.holder,
             self.address,
             self.right.epoch,
             self.ttl_ms,
+            self.right.id(),
             self.seen.epoch,
             self.seen.number,
         ];
@@ -108,7 +190,7 @@ pub(crate) struct Renew<'a> {
 
 impl Transaction<bool> for Renew<'_> {
     async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
-        let values = values![self.right.owner, self.right.epoch];
+        let values = values![self.right.id(), self.right.owner, self.right.epoch];
         Ok(link.change(RENEW, values).await? == 1)
     }
 }
@@ -136,7 +218,7 @@ impl Transaction<Confirmed> for Confirm<'_> {
         if let Some(why) = link.may_lose().await? {
             return Ok(Confirmed::MayLose(why));
         }
-        let values = values![self.right.owner, self.right.epoch];
+        let values = values![self.right.id(), self.right.owner, self.right.epoch];
         match link.change_on(self.server, RENEW, values).await? {
             Some(1) => {}
             Some(_) | None => return Ok(Confirmed::Lost),
@@ -180,21 +262,38 @@ pub(crate) struct Release<'a> {
 
 impl Transaction<bool> for Release<'_> {
     async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
-        let update = "UPDATE keywright_order_lease SET owner = NULL, renewal = renewal + 1 WHERE id = 1 AND owner = ? AND epoch = ?";
-        let values = values![self.right.owner, self.right.epoch];
+        let update = "UPDATE keywright_order_lease SET owner = NULL, renewal = renewal + 1 WHERE id = ? AND owner = ? AND epoch = ?";
+        let values = values![self.right.id(), self.right.owner, self.right.epoch];
         Ok(link.change(update, values).await? == 1)
     }
 }
 
-/// Whether a program is the active one at this moment. Without a lock, which would keep others from taking over while a program is stopped: what
-/// it reserves after all it may not issue any more.
-pub(super) async fn is_active(right: &OrderRight<'_>, link: &mut Link) -> Result<bool, StoreError> {
-    let Some(row) = link.first(SELECT, Vec::new()).await? else {
+/// Whether a program is the active one of a tag's group at this moment. Without a lock, which would keep others from taking over while a program is
+/// stopped: what it reserves after all it may not issue any more.
+pub(super) async fn is_active(
+    right: &OrderRight<'_>,
+    tag: &Tag,
+    link: &mut Link,
+) -> Result<bool, StoreError> {
+    let groups = right.group.groups();
+    if groups.of(tag.as_str().as_bytes()) != right.group {
         return Ok(false);
-    };
-    let owner: Option<String> = column(&row, "owner")?;
-    let epoch: u64 = column(&row, "epoch")?;
-    Ok(owner.as_deref() == Some(right.owner) && epoch == right.epoch)
+    }
+    let select = "SELECT id, owner, epoch FROM keywright_order_lease WHERE id IN (?, ?)";
+    let rows = link.rows(select, values![DIVISION, right.id()]).await?;
+    // Where nobody has said how many groups there are, there is one.
+    let mut are_so_many = groups == SlotGroups::ONE;
+    let mut is_his = false;
+    for row in &rows {
+        let epoch: u64 = column(row, "epoch")?;
+        if column::<u64>(row, "id")? == DIVISION {
+            are_so_many = epoch == u64::from(groups.count());
+        } else {
+            let owner: Option<String> = column(row, "owner")?;
+            is_his = owner.as_deref() == Some(right.owner) && epoch == right.epoch;
+        }
+    }
+    Ok(are_so_many && is_his)
 }
 
 /// A program that may issue ids of ordered tags.

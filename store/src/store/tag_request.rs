@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::hiding::Hiding;
 use keywright_core::residue::Residue;
+use keywright_core::slot::SlotGroup;
 use keywright_core::{Cause, Tag, TagExhausted};
 
 use super::Store;
@@ -40,13 +41,21 @@ pub(crate) struct ReservationRequest<'a> {
     pub(crate) hiding: Option<&'a Hiding>,
 }
 
-/// What entitles a program to ids of an ordered tag.
+/// What entitles a program to ids of the ordered tags of a slot group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OrderRight<'a> {
+    pub(crate) group: SlotGroup,
     /// The program's run.
     pub(crate) owner: &'a str,
     /// The epoch in which it is the active one.
     pub(crate) epoch: u64,
+}
+
+impl OrderRight<'_> {
+    /// The number of the group's lease.
+    pub(crate) fn id(&self) -> u64 {
+        u64::from(self.group.number())
+    }
 }
 
 /// A range that is durably ours.

@@ -174,7 +174,7 @@ async fn in_order(
             Ok(Err(Denied::Ordered(order, ordered(tag))))
         }
         (TagOrder::Monotonic | TagOrder::Strict, Some(right)) => {
-            match is_active(right, link).await? {
+            match is_active(right, tag, link).await? {
                 true => Ok(Ok(())),
                 false => {
                     let message = format!(

@@ -32,6 +32,7 @@ mod returned;
 mod rewound;
 mod segments;
 mod sessions;
+mod slot_groups;
 mod strict;
 mod switched_snowflake;
 mod switches;

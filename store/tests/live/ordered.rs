@@ -105,10 +105,10 @@ fn only_who_stands_issues_and_hands_over(engine: Engine) -> Result<()> {
                 (&two, &one)
             };
             assert_eq!(
-                standby.demote().await.unwrap_err().cause(),
+                standby.demote(None).await.unwrap_err().cause(),
                 Cause::CommandRefused
             );
-            active.demote().await?;
+            active.demote(None).await?;
             let begun = Instant::now();
             let (at, id) = next(&sources, &addresses).await?;
             assert_eq!(at, (round + 1) % 2);

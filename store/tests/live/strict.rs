@@ -173,7 +173,8 @@ fn no_clock_matters(engine: Engine) -> Result<()> {
         let mut rng = fastrand::Rng::with_seed(1);
         let takeovers = || {
             let stats = programs.iter().filter_map(Keys::order_stats);
-            stats.map(|its| its.epoch).max().unwrap_or(0)
+            let groups = stats.flat_map(|its| its.groups);
+            groups.map(|its| its.epoch).max().unwrap_or(0)
         };
         let end = Instant::now() + WAIT_MAX;
         while seen.replies.load(Ordering::Relaxed) < REPLIES || takeovers() < TAKEOVERS {
@@ -374,7 +375,7 @@ fn a_synchronous_standby_confirms() -> Result<()> {
     standbys("")?;
     runtime.block_on(until("a refusal", || {
         let stats = keys.order_stats();
-        stats.is_some_and(|its| its.is_active)
+        stats.is_some_and(|its| its.groups.iter().any(|of| of.is_active))
     }));
     let end = Instant::now() + WAIT_MAX;
     loop {

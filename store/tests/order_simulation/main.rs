@@ -6,6 +6,7 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+mod divider;
 mod node;
 mod store;
 mod world;
@@ -97,6 +98,30 @@ fn what_is_strict_needs_no_clock() {
     assert!(all.replies > count * 200 && all.takeovers > count * 5);
 }
 
+/// Programs divide slots into one group or into two, so the tag has another lease for the one than for the other, and the store's number changes
+/// meanwhile, wherever it breaks off.
+#[test]
+fn programs_with_other_numbers_of_groups_are_never_both_active() {
+    for world in [World::divided, World::divided_strict] {
+        let mut all = Outcome::default();
+        for seed in 0..SEEDS {
+            let outcome = world(seed, &[]).run();
+            if let Some(inversion) = outcome.inversion {
+                panic!("seed {seed}: {inversion}");
+            }
+            all.replies += outcome.replies;
+            all.takeovers += outcome.takeovers;
+            all.divisions += outcome.divisions;
+        }
+        println!(
+            "{SEEDS} seeds: {} replies, {} takeovers, {} other numbers of groups",
+            all.replies, all.takeovers, all.divisions
+        );
+        assert!(all.replies > SEEDS * 100 && all.takeovers > SEEDS * 3);
+        assert!(all.divisions > SEEDS);
+    }
+}
+
 /// Runs seeds until the checker finds an inversion.
 fn assert_found(flaws: &'static [Flaw]) {
     assert_found_in(World::new, flaws);
@@ -169,6 +194,23 @@ fn finds_replies_that_go_without_knowing() {
 #[test]
 fn finds_a_confirmation_of_another_server() {
     assert_found_in(World::strict, &[Flaw::ConfirmOnAnyServer]);
+}
+
+#[test]
+fn finds_a_program_that_does_not_read_the_number_of_groups() {
+    assert_found_in(World::divided, &[Flaw::NumberNotRead]);
+}
+
+#[test]
+fn finds_a_number_of_groups_that_changes_while_a_program_is_active() {
+    assert_found_in(World::divided, &[Flaw::DivideWithoutWaiting]);
+}
+
+/// The store's look at the number when it reserves would be enough for that, too; so that is left away.
+#[test]
+fn finds_a_number_of_groups_that_changes_without_the_leases() {
+    let flaws = &[Flaw::DivideWithoutEpoch, Flaw::ReserveInAnyEpoch];
+    assert_found_in(World::divided, flaws);
 }
 
 /// What a program reserves in an epoch that is over it cannot issue; so the store may look at the epoch without a lock.

@@ -40,6 +40,12 @@ pub enum Flaw {
     LetGoOnUnknown,
     /// Any server of the store may confirm.
     ConfirmOnAnyServer,
+    /// A program takes the lease by its own number of groups, whatever the store's is.
+    NumberNotRead,
+    /// The number of groups is changed while a program may be active.
+    DivideWithoutWaiting,
+    /// The number of groups is changed, and the leases are left as they are.
+    DivideWithoutEpoch,
 }
 
 /// A request of a client.
@@ -96,6 +102,8 @@ const REFILL_PERCENT: u32 = 50;
 
 pub struct Node {
     pub owner: String,
+    /// Into how many groups it divides slots.
+    pub groups: usize,
     pub stopped_until: u64,
     pub cut_off_until: u64,
     pub inbox: VecDeque<Request>,
@@ -136,6 +144,7 @@ impl Node {
         Node {
             candidate: Candidate::new(ttl_ms),
             owner,
+            groups: 1,
             stopped_until: 0,
             cut_off_until: 0,
             inbox: VecDeque::new(),
@@ -247,7 +256,8 @@ impl Node {
         }
         let lease = self.lease.take_if(|its| its.number == number)?;
         match answer {
-            Answer::Row(row) => {
+            Answer::Row(_, groups) if *groups != self.groups && !self.has(Flaw::NumberNotRead) => {}
+            Answer::Row(row, _) => {
                 let read_ms = match self.has(Flaw::WatchedSinceAsked) {
                     true => lease.sent_ms,
                     false => clock,
@@ -313,7 +323,7 @@ impl Node {
                 self.is_told_of_another(*epoch, clock);
                 self.candidate.lost(*epoch, clock);
             }
-            Answer::Row(_) | Answer::Written(_) => {}
+            Answer::Row(_, _) | Answer::Written(_) => {}
         }
     }
 

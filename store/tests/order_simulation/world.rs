@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use fastrand::Rng;
 
+use crate::divider::Divider;
 use crate::node::{Flaw, Node, Reply, Request};
 use crate::store::{Answer, Ask, Store};
 
@@ -26,6 +27,8 @@ pub struct Outcome {
     pub inversion: Option<String>,
     pub replies: u64,
     pub takeovers: u64,
+    /// How often the number of slot groups became another one.
+    pub divisions: u64,
     pub late: u64,
     /// How often a program was told that another has the lease while its own time was not over.
     pub robbed: u64,
@@ -36,6 +39,8 @@ pub struct Outcome {
 struct Travelling {
     node: usize,
     owner: String,
+    /// Into how many groups the program divides slots.
+    groups: usize,
     number: u64,
     ask: Ask,
     arrives_at: u64,
@@ -70,6 +75,8 @@ pub struct World {
     /// Whether the tag is strict: then clocks do what they want, and servers of the store take each other's place.
     is_strict: bool,
     servers: u64,
+    /// Whoever changes the number of slot groups now and then; programs have the one or the other.
+    divider: Option<Divider>,
     /// What the store had, millisecond by millisecond.
     before: VecDeque<Store>,
     outcome: Outcome,
@@ -111,6 +118,7 @@ impl World {
             has_robbers: false,
             is_strict,
             servers: 0,
+            divider: None,
             before: VecDeque::new(),
             outcome: Outcome::default(),
         }
@@ -124,6 +132,24 @@ impl World {
         }
     }
 
+    /// The same with programs that divide slots into one group, and others into two, of a tag that is monotonic.
+    pub fn divided(seed: u64, flaws: &'static [Flaw]) -> World {
+        World::of(seed, false, flaws).dividing()
+    }
+
+    /// The same of a strict tag.
+    pub fn divided_strict(seed: u64, flaws: &'static [Flaw]) -> World {
+        World::of(seed, true, flaws).dividing()
+    }
+
+    fn dividing(mut self) -> World {
+        self.divider = Some(Divider::new(TTL_MS, self.is_strict, &mut self.rng));
+        for node in &mut self.nodes {
+            node.groups = self.rng.usize(1..=2);
+        }
+        self
+    }
+
     pub fn run(mut self) -> Outcome {
         let ends = |outcome: &Outcome, has_robbers: bool| match has_robbers {
             true => outcome.too_soon.is_some(),
@@ -133,6 +159,9 @@ impl World {
             self.now += 1;
             self.happen();
             self.store_step();
+            if let Some(divider) = &mut self.divider {
+                divider.step(self.now, &mut self.store, &mut self.rng, self.flaws);
+            }
             for at in 0..self.nodes.len() {
                 self.node_step(at);
             }
@@ -143,6 +172,7 @@ impl World {
         self.outcome.robbed += self.nodes.iter().map(|node| node.robbed).sum::<u64>();
         self.outcome.late += self.nodes.iter().map(|node| node.late).sum::<u64>();
         self.outcome.takeovers = self.store.takeovers;
+        self.outcome.divisions = self.divider.map_or(0, |divider| divider.changes);
         self.outcome
     }
 
@@ -174,6 +204,9 @@ impl World {
                 self.outcome.robbed += self.nodes[at].robbed;
                 self.nodes[at] =
                     Node::new(owner, TTL_MS, self.is_strict, &mut self.rng, self.flaws);
+                if self.divider.is_some() {
+                    self.nodes[at].groups = self.rng.usize(1..=2);
+                }
             }
             if self.is_strict && self.once_in(400) {
                 self.nodes[at].step_clock(&mut self.rng);
@@ -220,6 +253,7 @@ impl World {
             self.travelling.push(Travelling {
                 node,
                 owner: self.nodes[node].owner.clone(),
+                groups: self.nodes[node].groups,
                 number,
                 ask,
                 arrives_at,
@@ -233,9 +267,9 @@ impl World {
         let mut travelling = std::mem::take(&mut self.travelling);
         for its in &mut travelling {
             if its.answer.is_none() && its.arrives_at <= self.now {
-                let answer = self
-                    .store
-                    .carry_out(&its.owner, TTL_MS, &its.ask, self.flaws);
+                let answer =
+                    self.store
+                        .carry_out((&its.owner, its.groups), TTL_MS, &its.ask, self.flaws);
                 its.answer = Some(answer);
             }
         }

@@ -128,6 +128,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::KeysLeft
         | Cause::NobodyActive
         | Cause::SlotsCross
+        | Cause::SlotGroupsDiffer
         | Cause::StoreMayLose
         | Cause::PathUnknown
         | Cause::MethodRefused

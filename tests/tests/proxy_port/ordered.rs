@@ -1,6 +1,8 @@
 //! Ordered tags: one program gives their keys, the others send clients to it.
 
+mod divided;
 mod followers;
+mod groups;
 mod hand_over;
 mod inversions;
 mod refused;

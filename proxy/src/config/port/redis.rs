@@ -7,6 +7,8 @@ use keywright_store::OrderSettings;
 use crate::config::bounds::{at_least_one, within};
 use crate::config::listener::RawListener;
 
+/// Default of `order_ttl_ms`, milliseconds.
+pub const ORDER_TTL_MS: u64 = 2_000;
 /// Largest `output_bytes_max`, bytes.
 const OUTPUT_BYTES_MAX: usize = 1 << 30;
 /// Longest host of `cluster_address`, bytes.
@@ -54,7 +56,7 @@ pub(in crate::config) fn order(
             "cluster_address is host:port, as clients reach it, not \"{address}\""
         ));
     }
-    let ttl_ms = raw.order_ttl_ms.unwrap_or(2_000);
+    let ttl_ms = raw.order_ttl_ms.unwrap_or(ORDER_TTL_MS);
     if !(200..=60_000).contains(&ttl_ms) {
         problems.push(format!("order_ttl_ms is 200 to 60000, not {ttl_ms}"));
     }

@@ -1,10 +1,10 @@
-//! `CLUSTER …`: who gives keys of ordered tags. All slots are one group, and belong to the program that is active.
+//! `CLUSTER …`: who gives keys of ordered tags. The slots of each group belong to the program that is active for it.
 
 use keywright_core::Cause;
+use keywright_core::slot::{self, SlotGroup};
 use keywright_resp::command::ClusterQuery;
 use keywright_resp::reply::Writer;
 use keywright_resp::request::Request;
-use keywright_resp::slot::{self, SLOTS};
 use keywright_store::{Failure, OrderNode};
 
 use crate::port::issue::{self, Found, Issued, KeyRequest, Wants};
@@ -45,99 +45,143 @@ pub(super) fn answer(query: ClusterQuery<'_>, keys: &PortKeys, to: &mut Writer<'
     }
 }
 
-/// The active one first.
-fn active_first(nodes: &[OrderNode]) -> Vec<&OrderNode> {
-    let mut sorted: Vec<&OrderNode> = nodes.iter().collect();
-    sorted.sort_by_key(|node| !node.is_active);
-    sorted
+/// Programs that are active, those of earlier slots first.
+fn actives(nodes: &[OrderNode]) -> Vec<&OrderNode> {
+    let mut actives: Vec<&OrderNode> = nodes.iter().filter(|node| node.is_active()).collect();
+    actives.sort_by_key(|node| node.groups.first().map(|group| group.number()));
+    actives
 }
 
-fn has_active(nodes: &[OrderNode]) -> bool {
-    nodes.iter().any(|node| node.is_active)
+/// Programs that only stand by: any of them may be the next one for any slots.
+fn standbys(nodes: &[OrderNode]) -> impl Iterator<Item = &OrderNode> {
+    nodes.iter().filter(|node| !node.is_active())
 }
 
-/// Nothing where nobody is active.
+/// The slot groups that have an active program, in their order, with that.
+fn held(nodes: &[OrderNode]) -> Vec<(SlotGroup, &OrderNode)> {
+    let mut held: Vec<(SlotGroup, &OrderNode)> = Vec::new();
+    for node in nodes {
+        held.extend(node.groups.iter().map(|group| (*group, node)));
+    }
+    held.sort_by_key(|(group, _)| group.number());
+    held
+}
+
+/// Groups that lie side by side and have the same program, as first and last slot.
+fn runs(groups: &[SlotGroup]) -> Vec<(u16, u16)> {
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for group in groups {
+        match runs.last_mut() {
+            Some((_, last)) if last.saturating_add(1) == group.first() => *last = group.last(),
+            Some(_) | None => runs.push((group.first(), group.last())),
+        }
+    }
+    runs
+}
+
+/// Nothing of slots for which nobody is active.
 fn slots(nodes: &[OrderNode], to: &mut Writer<'_>) {
-    if !has_active(nodes) {
-        return to.array(0);
-    }
-    to.array(1);
-    to.array(nodes.len().saturating_add(2));
-    to.integer(0);
-    to.integer(i64::from(SLOTS.saturating_sub(1)));
-    for node in active_first(nodes) {
-        let (host, port) = host_and_port(node);
-        to.array(4);
-        to.bulk(host.as_bytes());
-        to.integer(i64::from(port));
-        to.bulk(node.id.as_bytes());
-        to.array(0);
+    let held = held(nodes);
+    to.array(held.len());
+    for (group, active) in held {
+        to.array(standbys(nodes).count().saturating_add(3));
+        to.integer(i64::from(group.first()));
+        to.integer(i64::from(group.last()));
+        for node in std::iter::once(active).chain(standbys(nodes)) {
+            let (host, port) = host_and_port(node);
+            to.array(4);
+            to.bulk(host.as_bytes());
+            to.integer(i64::from(port));
+            to.bulk(node.id.as_bytes());
+            to.array(0);
+        }
     }
 }
 
+/// The slots of a shard, as first and last, and its programs.
+type Shard<'a> = (Vec<(u16, u16)>, Vec<&'a OrderNode>);
+
+/// One for each program that is active; the first has those that stand by.
 fn shards(nodes: &[OrderNode], to: &mut Writer<'_>) {
-    to.array(1);
-    to.map(2);
-    to.bulk(b"slots");
-    match has_active(nodes) {
-        true => {
-            to.array(2);
-            to.integer(0);
-            to.integer(i64::from(SLOTS.saturating_sub(1)));
-        }
-        false => to.array(0),
+    let actives = actives(nodes);
+    let by_active = actives.iter().enumerate().map(|(at, active)| {
+        let standbys = standbys(nodes).filter(|_| at == 0);
+        let of_shard: Vec<&OrderNode> = std::iter::once(*active).chain(standbys).collect();
+        (runs(&active.groups), of_shard)
+    });
+    let mut shards: Vec<Shard<'_>> = by_active.collect();
+    if shards.is_empty() {
+        shards.push((Vec::new(), nodes.iter().collect()));
     }
-    to.bulk(b"nodes");
-    to.array(nodes.len());
-    for node in active_first(nodes) {
-        let (host, port) = host_and_port(node);
-        to.map(7);
-        to.bulk(b"id");
-        to.bulk(node.id.as_bytes());
-        to.bulk(b"port");
-        to.integer(i64::from(port));
-        for key in ["ip", "endpoint"] {
-            to.bulk(key.as_bytes());
-            to.bulk(host.as_bytes());
+    to.array(shards.len());
+    for (runs, of_shard) in shards {
+        to.map(2);
+        to.bulk(b"slots");
+        to.array(runs.len().saturating_mul(2));
+        for (first, last) in runs {
+            to.integer(i64::from(first));
+            to.integer(i64::from(last));
         }
-        for (key, value) in [("role", role(node)), ("health", "online")] {
-            to.bulk(key.as_bytes());
-            to.bulk(value.as_bytes());
-        }
-        to.bulk(b"replication-offset");
-        to.integer(0);
+        to.bulk(b"nodes");
+        to.array(of_shard.len());
+        of_shard.iter().for_each(|node| of_shards(node, to));
     }
+}
+
+/// A node, as `CLUSTER SHARDS` has it.
+fn of_shards(node: &OrderNode, to: &mut Writer<'_>) {
+    let (host, port) = host_and_port(node);
+    to.map(7);
+    to.bulk(b"id");
+    to.bulk(node.id.as_bytes());
+    to.bulk(b"port");
+    to.integer(i64::from(port));
+    for key in ["ip", "endpoint"] {
+        to.bulk(key.as_bytes());
+        to.bulk(host.as_bytes());
+    }
+    for (key, value) in [("role", role(node)), ("health", "online")] {
+        to.bulk(key.as_bytes());
+        to.bulk(value.as_bytes());
+    }
+    to.bulk(b"replication-offset");
+    to.integer(0);
 }
 
 /// A line for each, as `CLUSTER NODES` has them.
 fn text(nodes: &[OrderNode]) -> String {
-    let active = nodes.iter().find(|node| node.is_active);
-    let lines = active_first(nodes).into_iter().map(|node| {
+    let actives = actives(nodes);
+    let first = actives.first().map_or("-", |active| &active.id);
+    let all = actives.iter().copied().chain(standbys(nodes));
+    let lines = all.map(|node| {
         let (host, port) = host_and_port(node);
         let own = if node.is_self { "myself," } else { "" };
-        let (kind, of, slots) = match node.is_active {
-            true => ("master", "-", format!(" 0-{}", SLOTS.saturating_sub(1))),
-            false => (
-                "slave",
-                active.map_or("-", |active| &active.id),
-                String::new(),
-            ),
+        let (kind, of) = match node.is_active() {
+            true => ("master", "-"),
+            false => ("slave", first),
         };
+        let runs = runs(&node.groups).into_iter();
+        let slots: String = runs
+            .map(|(first, last)| format!(" {first}-{last}"))
+            .collect();
         let id = &node.id;
         format!("{id} {host}:{port}@{NO_BUS_PORT} {own}{kind} {of} 0 0 0 connected{slots}\n")
     });
     lines.collect()
 }
 
+/// While some slots have no active program keys of the others are given, as in a cluster of Redis that does not require full coverage.
 fn info(nodes: &[OrderNode]) -> String {
-    let (state, slots, size) = match has_active(nodes) {
-        true => ("ok", SLOTS, 1),
-        false => ("fail", 0, 0),
+    let of_group = |(group, _): &(SlotGroup, &OrderNode)| {
+        u32::from(group.last().saturating_sub(group.first())).saturating_add(1)
     };
+    let slots: u32 = held(nodes).iter().map(of_group).sum();
+    let state = if slots > 0 { "ok" } else { "fail" };
     format!(
         "cluster_enabled:1\r\ncluster_state:{state}\r\ncluster_slots_assigned:{slots}\r\ncluster_slots_ok:{slots}\r\ncluster_slots_pfail:0\r\n\
-         cluster_slots_fail:0\r\ncluster_known_nodes:{}\r\ncluster_size:{size}\r\n",
-        nodes.len()
+         cluster_slots_fail:0\r\ncluster_known_nodes:{}\r\ncluster_size:{}\r\n",
+        nodes.len(),
+        actives(nodes).len()
     )
 }
 
@@ -184,7 +228,9 @@ pub(super) fn lasts(
             }
             Some(Issued::BySuccessor) => return Outcome::Gone,
             Some(Issued::Keys(_)) | None => {
-                refused::refuse(keys, &named.name, &issue::nobody(), to);
+                let why = named.misplaced().or_else(|| named.order_trouble());
+                let why = why.unwrap_or_else(issue::nobody);
+                refused::refuse(keys, &named.name, &why, to);
                 return Outcome::Answered;
             }
         }

@@ -120,7 +120,7 @@ fn keywright(
         KeywrightCommand::Create { name, order } => {
             return tags::create((name, order), who, keys, to);
         }
-        KeywrightCommand::Demote => return tags::demote(who, keys, to),
+        KeywrightCommand::Demote { group } => return tags::demote(group, who, keys, to),
         KeywrightCommand::Advance { name, above } => {
             return tags::advance((name, above), who, keys, to);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_resp::slot;
+use keywright_core::slot;
 use tokio::sync::watch;
 
 use crate::config::port::redis::RedisLimits;

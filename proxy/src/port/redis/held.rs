@@ -2,6 +2,7 @@
 //! them. What was read of a connection together waits together.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -44,14 +45,13 @@ pub(super) enum Answer {
 /// One reply at least, in their order.
 #[derive(Debug)]
 pub(super) struct Held {
-    first: Unconfirmed,
     replies: Vec<HeldReply>,
     /// Without what was answered behind the last.
     bytes: usize,
 }
 
-/// What came in place of each reply; nothing: they stand.
-type Instead = Option<Vec<Result<Issued, Failure>>>;
+/// What came in place of each reply, if it does not stand; nothing: all of them do.
+type Instead = Option<Vec<Option<Result<Issued, Failure>>>>;
 
 /// Replies whose confirmation is under way.
 pub(super) struct Confirming {
@@ -97,7 +97,6 @@ impl HeldReply {
 impl Held {
     pub(super) fn new(reply: HeldReply) -> Self {
         Self {
-            first: reply.unconfirmed,
             bytes: reply.bytes(),
             replies: vec![reply],
         }
@@ -124,13 +123,12 @@ impl Held {
         }
     }
 
-    /// One confirmation for all of them, whose requests have been read. `began`: when the first was.
+    /// One confirmation for all of them of each slot group, whose requests have been read. `began`: when the first was.
     pub(super) fn confirm(self, began: Instant, context: &PortContext) -> Confirming {
-        let is_of_one = self.replies.iter().all(|its| its.unconfirmed == self.first);
-        let unconfirmed = is_of_one.then_some(self.first);
-        let requests = self.replies.iter().map(|its| its.asked.request.clone());
+        let requests = self.replies.iter();
+        let requests = requests.map(|its| (its.asked.request.clone(), its.unconfirmed));
         let (snapshot, port) = (context.snapshot.clone(), context.port);
-        let settled = settle(requests.collect(), unconfirmed, began, (snapshot, port));
+        let settled = settle(requests.collect(), began, (snapshot, port));
         Confirming {
             coming: Box::pin(settled),
             held: self,
@@ -139,36 +137,95 @@ impl Held {
     }
 }
 
-/// What becomes of requests whose keys are taken; `unconfirmed` is what all of them wait for, and nothing where somebody else was active between them.
+/// What becomes of requests whose keys are taken, each with what it waits for. Those of a slot group wait together.
 async fn settle(
-    requests: Vec<KeyRequest>,
-    unconfirmed: Option<Unconfirmed>,
+    requests: Vec<(KeyRequest, Unconfirmed)>,
     began: Instant,
     (snapshot, port): (watch::Receiver<Arc<ConfigSnapshot>>, usize),
 ) -> Instead {
-    let confirmation = match (requests.first(), unconfirmed) {
-        (Some(first), Some(unconfirmed)) => first.confirm(unconfirmed, began.into()).await,
-        (Some(_) | None, _) => Ok(Confirmation::GivenUp),
-    };
-    let mut instead = Vec::with_capacity(requests.len());
-    match confirmation {
-        Ok(Confirmation::Stands) => return None,
-        Ok(Confirmation::GivenUp) => {}
-        Err(failure) => instead.resize_with(requests.len(), || Err(failure.clone())),
+    let mut verdicts = confirmed(&requests, began).await;
+    let stands = |(_, verdict): &(u8, Verdict)| matches!(verdict, Verdict::Stands);
+    if verdicts.iter().all(stands) {
+        return None;
     }
-    // They are asked for anew, in their order. What is said of one of them holds of those behind it.
-    for request in requests.iter().skip(instead.len()) {
-        let found = match instead.last() {
-            None | Some(Ok(Issued::Keys(_) | Issued::Last(_))) => {
-                request.issue(snapshot.clone(), port).await
+    let mut instead = Vec::with_capacity(requests.len());
+    for (request, unconfirmed) in &requests {
+        let mut of_all = verdicts.iter_mut();
+        let its = of_all.find(|(group, _)| *group == unconfirmed.group());
+        let found = match its {
+            Some((_, Verdict::Stands)) => None,
+            Some((_, Verdict::Said(said))) => Some(said.clone()),
+            // They are asked for anew, in their order. What is said of one of them holds of those behind it.
+            Some((_, verdict @ Verdict::GivenUp)) => {
+                let found = request.issue(snapshot.clone(), port).await;
+                match &found {
+                    Ok(Issued::Keys(_) | Issued::Last(_)) => {}
+                    Ok(Issued::Elsewhere(_) | Issued::BySuccessor) | Err(_) => {
+                        *verdict = Verdict::Said(found.clone());
+                    }
+                }
+                Some(found)
             }
-            Some(Ok(Issued::Elsewhere(address))) => Ok(Issued::Elsewhere(address.clone())),
-            Some(Ok(Issued::BySuccessor)) => Ok(Issued::BySuccessor),
-            Some(Err(failure)) => Err(failure.clone()),
+            None => Some(Err(issue::nobody())),
         };
         instead.push(found);
     }
     Some(instead)
+}
+
+/// What is known of the replies of a slot group.
+#[derive(Debug, Clone)]
+enum Verdict {
+    /// They may be told.
+    Stands,
+    /// They may not.
+    GivenUp,
+    /// This is told in their place.
+    Said(Result<Issued, Failure>),
+}
+
+/// One confirmation for each slot group, all of them under way at the same time.
+async fn confirmed(requests: &[(KeyRequest, Unconfirmed)], began: Instant) -> Vec<(u8, Verdict)> {
+    let mut groups: Vec<u8> = requests.iter().map(|(_, its)| its.group()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let of_group = |group: u8| async move {
+        let mut its = requests.iter().filter(|(_, its)| its.group() == group);
+        let Some((first, unconfirmed)) = its.next() else {
+            return (group, Verdict::GivenUp);
+        };
+        // Where they are not of one epoch, somebody else was active between them.
+        let verdict = match its.all(|(_, other)| other == unconfirmed) {
+            true => first.confirm(*unconfirmed, began.into()).await,
+            false => Ok(Confirmation::GivenUp),
+        };
+        let verdict = match verdict {
+            Ok(Confirmation::Stands) => Verdict::Stands,
+            Ok(Confirmation::GivenUp) => Verdict::GivenUp,
+            Err(failure) => Verdict::Said(Err(failure)),
+        };
+        (group, verdict)
+    };
+    let mut under_way: Vec<_> = groups
+        .into_iter()
+        .map(|of| Box::pin(of_group(of)))
+        .collect();
+    let mut known = Vec::new();
+    poll_fn(|waker| {
+        under_way.retain_mut(|confirmation| match confirmation.as_mut().poll(waker) {
+            Poll::Ready(of_group) => {
+                known.push(of_group);
+                false
+            }
+            Poll::Pending => true,
+        });
+        match under_way.is_empty() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    known
 }
 
 impl Confirming {
@@ -191,10 +248,10 @@ impl Confirming {
             let found = match (&mut instead, reply.answer) {
                 (None, answer) => Ok(answer),
                 (Some(instead), answer) => match (instead.next(), answer) {
-                    (Some(Ok(Issued::Keys(_) | Issued::Last(_))), Answer::Lasts(_)) | (None, _) => {
-                        Err(issue::nobody())
-                    }
-                    (Some(found), _) => found.map(Answer::Issued),
+                    (Some(None), answer) => Ok(answer),
+                    (Some(Some(Ok(Issued::Keys(_) | Issued::Last(_)))), Answer::Lasts(_))
+                    | (None, _) => Err(issue::nobody()),
+                    (Some(Some(found)), _) => found.map(Answer::Issued),
                 },
             };
             let mut to = Writer::new(out, reply.protocol);

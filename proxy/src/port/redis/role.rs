@@ -1,4 +1,4 @@
-//! What programs that give keys of ordered tags are to clients that know replication: the active one a master, the others its replicas.
+//! What programs that give keys of ordered tags are to clients that know replication: those that are active masters, the others their replicas.
 
 use keywright_store::OrderNode;
 
@@ -17,7 +17,7 @@ pub(super) fn own_role(keys: &PortKeys) -> &'static str {
 pub(super) fn replication(keys: &PortKeys) -> String {
     let nodes = keys.cluster.as_ref().and_then(|keys| keys.order_nodes());
     let nodes = nodes.unwrap_or_default();
-    let is_standby = nodes.iter().any(|node| node.is_self && !node.is_active);
+    let is_standby = nodes.iter().any(|node| node.is_self && !node.is_active());
     if !is_standby {
         let others = nodes.iter().filter(|node| !node.is_self);
         let lines = others.enumerate().map(|(at, node)| {
@@ -31,7 +31,7 @@ pub(super) fn replication(keys: &PortKeys) -> String {
             lines.concat()
         );
     }
-    let active = nodes.iter().find(|node| node.is_active);
+    let active = nodes.iter().find(|node| node.is_active());
     let (host, port) = active.map_or(("", 0), host_and_port);
     let link = if active.is_some() { "up" } else { "down" };
     format!(
@@ -49,7 +49,7 @@ pub(super) fn host_and_port(node: &OrderNode) -> (&str, u16) {
 
 /// What `CLUSTER SHARDS` and `HELLO` say.
 pub(super) fn role(node: &OrderNode) -> &'static str {
-    match node.is_active {
+    match node.is_active() {
         true => "master",
         false => "replica",
     }

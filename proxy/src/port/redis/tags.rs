@@ -47,14 +47,21 @@ fn order_of(order: Option<&[u8]>) -> Result<TagOrder, Failure> {
     })
 }
 
-/// Lets another program give keys of ordered tags.
-pub(super) fn demote(who: &Who, keys: &PortKeys, to: &mut Writer<'_>) -> Outcome {
+/// Lets another program give keys of ordered tags, of a slot group or of all.
+pub(super) fn demote(
+    group: Option<i64>,
+    who: &Who,
+    keys: &PortKeys,
+    to: &mut Writer<'_>,
+) -> Outcome {
+    // There is no group 0, and the store says so.
+    let group = group.map(|number| u64::try_from(number).unwrap_or(0));
     match users_of(keys, who.may_administer()) {
         Ok(users) => {
             let users = users.clone();
-            Outcome::Doing(Box::pin(
-                async move { users.demote().await.map(|()| Done::Ok) },
-            ))
+            Outcome::Doing(Box::pin(async move {
+                users.demote(group).await.map(|()| Done::Ok)
+            }))
         }
         Err(failure) => refuse(keys, b"", &failure, to),
     }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keywright_core::{Cause, KeyBatch};
+use keywright_core::{Cause, KeyBatch, slot};
 use keywright_resp::reply::Writer;
-use keywright_resp::slot;
 use keywright_store::Failure;
 
 use crate::port::issue::{self, Issued, KeyRequest, Wants};

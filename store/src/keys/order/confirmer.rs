@@ -48,6 +48,7 @@ impl Confirmer {
             return Verdict::GivenUp;
         };
         let right = OrderRight {
+            group: self.seat.group,
             owner: &owner,
             epoch,
         };

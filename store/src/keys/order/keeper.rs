@@ -1,4 +1,4 @@
-//! The task that renews a program's lease, or looks whether another's is renewed.
+//! The task that renews a program's lease of a slot group, or looks whether another's is renewed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,10 +8,13 @@ use keywright_core::Cause;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+use super::reader::Reader;
+use crate::failure::Failure;
 use crate::host::holder;
 use crate::order::{Action, Holder, LeaseRow, Renewal, Written, read_ms};
-use crate::seat::{OrderSettings, Seat};
-use crate::store::order_rows::{ForgetNode, NoteNode, ReadLease, Release, Renew, TakeOver};
+use crate::seat::seats::Seats;
+use crate::seat::{OrderSettings, Seat, divided_otherwise};
+use crate::store::order_rows::{ForgetNode, Leases, NoteNode, Release, Renew, TakeOver};
 use crate::store::tag_request::OrderRight;
 use crate::store::{Store, StoreError};
 
@@ -29,14 +32,23 @@ pub(super) struct Namesake {
     is_told: bool,
 }
 
+/// What is done once per program, whatever groups there are: it notes itself, and who else is there.
+#[derive(Default)]
+pub(super) struct Register {
+    noted_at: Option<Instant>,
+}
+
 /// The task.
 pub(super) struct Keeper {
     pub(super) seat: Arc<Seat>,
+    pub(super) seats: Arc<Seats>,
     pub(super) store: Arc<Store>,
+    pub(super) reader: Arc<Reader>,
     pub(super) settings: OrderSettings,
     /// How long the store may take, milliseconds.
     pub(super) ms_max: u64,
-    pub(super) noted_at: Option<Instant>,
+    /// One task of the program has it.
+    pub(super) register: Option<Register>,
     pub(super) has_trouble: bool,
     pub(super) namesake: Option<Namesake>,
 }
@@ -80,26 +92,35 @@ impl Keeper {
     }
 
     async fn read(&mut self) {
-        let ttl_ms = self.settings.ttl_ms;
-        let read = self
-            .store
-            .run_within(self.ms_max, ReadLease { ttl_ms })
-            .await;
-        let row = match read {
-            Ok(row) => row,
-            Err(error) => {
-                self.failed(&error);
-                return self.has_not_read(&error).await;
+        let leases = match self.reader.read().await {
+            Ok(leases) => leases,
+            Err(failure) => {
+                self.failed(&failure);
+                return self.has_not_read(&failure).await;
             }
         };
         self.succeeded();
-        self.look_for_namesake(&row);
         let Some(now_ms) = self.seat.now_ms() else {
             return;
         };
+        if self.is_divided_otherwise(&leases).await {
+            return self.pause(self.settings.ttl_ms / 20).await;
+        }
+        let Some(lease) = leases.of(self.seat.group) else {
+            // It was taken away by hand since: the next read makes it.
+            return self.pause(read_ms(self.settings.ttl_ms)).await;
+        };
+        let row = &lease.row;
+        self.look_for_namesake(row);
+        let left_by = Some(lease.address.as_str()).filter(|address| !address.is_empty());
+        self.seat.with(|standing| standing.note(row));
+        let ttl_ms = self.settings.ttl_ms;
+        let courtesy_ms = self.seats.courtesy_ms(&self.seat, left_by, now_ms);
         let next = self.seat.with(|standing| {
-            standing.note(&row);
-            standing.candidate.has_read(&row, now_ms)
+            standing.candidate.leave_to_others(courtesy_ms);
+            let next = standing.candidate.has_read(row, now_ms);
+            standing.is_taking = next.is_some();
+            next
         });
         match next.flatten() {
             Some(Action::TakeOver { seen, epoch }) => self.take_over(&seen, epoch).await,
@@ -109,10 +130,37 @@ impl Keeper {
         }
     }
 
-    /// It is asked again soon. But of a store that says what cannot be nothing is taken for a while.
-    async fn has_not_read(&mut self, error: &StoreError) {
+    /// Whether the number of slot groups is another one in the store. Then this program knows of no lease whose it is, and takes none.
+    async fn is_divided_otherwise(&mut self, leases: &Leases) -> bool {
+        let own = self.seat.group.groups();
+        let divided = Some(leases.groups).filter(|its| *its != u64::from(own.count()));
         let now_ms = self.seat.now_ms();
-        if let Some(now_ms) = now_ms.filter(|_| error.cause() == Cause::BoundDamaged) {
+        let before = self.seat.with(|standing| {
+            if divided.is_some() {
+                standing.holder = None;
+                // Once the number is its own, it is so for all others at the same moment: they share as if they began then.
+                standing.began_ms = now_ms.unwrap_or(standing.began_ms);
+            }
+            std::mem::replace(&mut standing.divided, divided)
+        });
+        if let Some(recorded) = divided
+            && before.flatten().is_none()
+            && self.register.is_some()
+        {
+            let failure = divided_otherwise(own, recorded);
+            warn!(%failure, "no keys of ordered tags are given");
+            // It was noted before that was known, and is again when the number is its own.
+            self.register = Some(Register::default());
+            self.seats.note_nodes(Vec::new());
+            self.forget_node().await;
+        }
+        divided.is_some()
+    }
+
+    /// It is asked again soon. But of a store that says what cannot be nothing is taken for a while.
+    async fn has_not_read(&mut self, failure: &Failure) {
+        let now_ms = self.seat.now_ms();
+        if let Some(now_ms) = now_ms.filter(|_| failure.cause() == Cause::BoundDamaged) {
             self.seat.with(|standing| standing.candidate.rest(now_ms));
         }
         self.pause(self.settings.ttl_ms / 20).await;
@@ -152,6 +200,7 @@ impl Keeper {
             return;
         };
         let right = OrderRight {
+            group: self.seat.group,
             owner: &owner,
             epoch,
         };
@@ -167,6 +216,7 @@ impl Keeper {
         let written = self.written(taken);
         let now_ms = self.seat.now_ms().unwrap_or(u64::MAX);
         let is_active = self.seat.with(|standing| {
+            standing.is_taking = false;
             standing
                 .candidate
                 .took_over(epoch, written, sent_ms, now_ms);
@@ -187,6 +237,7 @@ impl Keeper {
             return;
         };
         let right = OrderRight {
+            group: self.seat.group,
             owner: &owner,
             epoch,
         };
@@ -208,34 +259,43 @@ impl Keeper {
                 }
             }
             Err(error) => {
-                self.failed(&error);
+                let failure = self.store.failure(&error);
+                self.failed(&failure);
                 Written::Unknown
             }
         }
     }
 
     /// The first is news.
-    fn failed(&mut self, error: &StoreError) {
+    fn failed(&mut self, failure: &Failure) {
         if !std::mem::replace(&mut self.has_trouble, true) {
-            let failure = self.store.failure(error);
-            warn!(%failure, "the lease of ordered tags can be neither read nor renewed");
+            let group = self.seat.group.number();
+            warn!(group, %failure, "the lease of ordered tags can be neither read nor renewed");
         }
     }
 
     fn succeeded(&mut self) {
         if std::mem::take(&mut self.has_trouble) {
-            info!("the lease of ordered tags is followed again");
+            let group = self.seat.group.number();
+            info!(group, "the lease of ordered tags is followed again");
         }
     }
 
-    /// Once per time to live: that this program is there, and which others are.
+    /// Once per time to live: that this program is there, and which others are. One that divides slots otherwise than the store is not among them.
     async fn note_node(&mut self) {
         let ttl = Duration::from_millis(self.settings.ttl_ms);
-        let is_due = self.noted_at.is_none_or(|at| at.elapsed() >= ttl);
-        let Some(owner) = self.owner().filter(|_| is_due) else {
+        let Some(register) = &mut self.register else {
             return;
         };
-        self.noted_at = Some(Instant::now());
+        let is_due = register.noted_at.is_none_or(|at| at.elapsed() >= ttl);
+        let noting = self.seat.with(|standing| {
+            let owner = Arc::clone(&standing.owner);
+            standing.divided.is_none().then_some(owner)
+        });
+        let Some(owner) = noting.flatten().filter(|_| is_due) else {
+            return;
+        };
+        register.noted_at = Some(Instant::now());
         let holder = holder();
         let note = NoteNode {
             program: &owner,
@@ -245,12 +305,12 @@ impl Keeper {
         };
         // What is in the way is told by what is done about the lease.
         if let Ok(nodes) = self.store.run_within(self.ms_max / 4, note).await {
-            self.seat.with(|standing| standing.nodes = nodes);
+            self.seats.note_nodes(nodes);
         }
     }
 
     async fn forget_node(&self) {
-        if let Some(owner) = self.owner() {
+        if let (Some(_), Some(owner)) = (&self.register, self.owner()) {
             let _ = self.store.run(ForgetNode { program: &owner }).await;
         }
     }

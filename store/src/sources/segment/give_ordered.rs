@@ -50,7 +50,10 @@ impl SegmentSupply {
         let epoch = tenure.epoch;
         match taken {
             None => Ordered::Wait,
-            Some(taken) if is_strict => Ordered::Unconfirmed(taken, Unconfirmed { epoch }),
+            Some(taken) if is_strict => {
+                let group = side.group().number();
+                Ordered::Unconfirmed(taken, Unconfirmed { group, epoch })
+            }
             Some(taken) => Ordered::Have(taken),
         }
     }
@@ -90,6 +93,14 @@ impl SegmentSupply {
         confirming.confirm(unconfirmed.epoch, deadline).await
     }
 
+    /// Why nobody is known who issues them, where that does not pass by itself.
+    pub(crate) fn order_trouble(&self) -> Option<Failure> {
+        match self.ordered.is_ordered() {
+            true => self.ordered.seat.refusal(),
+            false => None,
+        }
+    }
+
     /// What may be told: confirmed, where the tag is strict. What is given up is asked for again while there is time.
     async fn told<T>(
         &self,
@@ -126,6 +137,9 @@ impl SegmentSupply {
             match attempt() {
                 Ordered::Wait => {}
                 found => return Ok(found),
+            }
+            if let Some(refusal) = self.order_trouble() {
+                return Err(refusal);
             }
             let refilled = async {
                 if !refills() {

@@ -206,6 +206,7 @@ async fn reserve(
     let right = supply.ordered.right();
     state.epoch = right.as_ref().map(|(_, epoch)| *epoch);
     let right = right.as_ref().map(|(owner, epoch)| OrderRight {
+        group: supply.ordered.group(),
         owner,
         epoch: *epoch,
     });

@@ -21,9 +21,9 @@ const CLIENTS: usize = 16;
 /// A wall clock is set within so many seconds.
 const STEP_S_MAX: i64 = 7_200;
 
-/// What clients have seen.
-#[derive(Default)]
-struct Seen {
+/// What clients have seen of a tag.
+pub(super) struct Seen {
+    tag: &'static str,
     highest: AtomicI64,
     replies: AtomicUsize,
     inversions: AtomicUsize,
@@ -31,7 +31,34 @@ struct Seen {
 }
 
 impl Seen {
-    fn wait_for(&self, replies: usize) -> Result<()> {
+    pub(super) fn of(tag: &'static str) -> Seen {
+        Seen {
+            tag,
+            highest: AtomicI64::new(0),
+            replies: AtomicUsize::new(0),
+            inversions: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn tag(&self) -> &'static str {
+        self.tag
+    }
+
+    pub(super) fn highest(&self) -> i64 {
+        self.highest.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn inversions(&self) -> usize {
+        self.inversions.load(Ordering::SeqCst)
+    }
+
+    /// Clients take no more.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn wait_for(&self, replies: usize) -> Result<()> {
         let before = self.replies.load(Ordering::Relaxed);
         wait_until("keys", WAIT_MAX, || {
             Ok(self.replies.load(Ordering::Relaxed) > before + replies)
@@ -87,7 +114,7 @@ fn no_inversion(mut nodes: Nodes, relays: &[Relay], clocks: &[FakeClock]) -> Res
     let ports = nodes.ports()?;
     let rounds = std::env::var("KEYWRIGHT_KILLS").ok();
     let rounds: usize = rounds.and_then(|text| text.parse().ok()).unwrap_or(8);
-    let seen = Seen::default();
+    let seen = Seen::of("orders");
     let happened = thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (seen, ports) = (&seen, &ports);
@@ -102,13 +129,13 @@ fn no_inversion(mut nodes: Nodes, relays: &[Relay], clocks: &[FakeClock]) -> Res
             happen(round, &mut nodes, relays, &seen)
         });
         let last = seen.wait_for(1_000);
-        seen.is_over.store(true, Ordering::Relaxed);
+        seen.end();
         happened.and(last)
     });
     happened?;
     let replies = seen.replies.load(Ordering::Relaxed);
     println!("{replies} replies, {rounds} times something happened to the active one");
-    assert_eq!(seen.inversions.load(Ordering::Relaxed), 0);
+    assert_eq!(seen.inversions(), 0);
     Ok(())
 }
 
@@ -164,7 +191,7 @@ fn happen(round: usize, nodes: &mut Nodes, relays: &[Relay], seen: &Seen) -> Res
 }
 
 /// One client, which goes where it is sent.
-fn follow(ports: &[u16], client: usize, seen: &Seen) {
+pub(super) fn follow(ports: &[u16], client: usize, seen: &Seen) {
     let mut at = client % ports.len();
     while !seen.is_over.load(Ordering::Relaxed) {
         let ended = take_at(ports[at], client, seen);
@@ -183,7 +210,7 @@ fn take_at(port: u16, client: usize, seen: &Seen) -> Result<Option<u16>> {
         TTL_MS * (1 + client as u64 % 3),
     )))?;
     let pipelined = client % 3 * 4 + 1;
-    let request = RespClient::written(&["INCR", "orders"]).repeat(pipelined);
+    let request = RespClient::written(&["INCR", seen.tag]).repeat(pipelined);
     while !seen.is_over.load(Ordering::Relaxed) {
         let floor = seen.highest.load(Ordering::SeqCst);
         wire.send(&request)?;
@@ -193,7 +220,10 @@ fn take_at(port: u16, client: usize, seen: &Seen) -> Result<Option<u16>> {
                 RespValue::Integer(id) => {
                     ensure!(moved.is_none(), "served behind MOVED");
                     if id <= floor {
-                        eprintln!("{id} was given, and {floor} had been read before");
+                        eprintln!(
+                            "{id} of {} was given, and {floor} had been read before",
+                            seen.tag
+                        );
                         seen.inversions.fetch_add(1, Ordering::Relaxed);
                     }
                     seen.highest.fetch_max(id, Ordering::SeqCst);

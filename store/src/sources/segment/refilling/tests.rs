@@ -1,5 +1,6 @@
 mod kept;
 
+use keywright_core::slot::SlotGroups;
 use keywright_core::{Step, StepPolicy, Tag};
 
 use super::*;
@@ -19,7 +20,10 @@ const LIMITS: Limits = Limits {
 
 /// Of a program that does not stand for the lease of ordered tags.
 fn seat() -> Arc<Seat> {
-    Arc::new(Seat::new(Arc::new(SystemClock)))
+    Arc::new(Seat::new(
+        Arc::new(SystemClock),
+        SlotGroups::ONE.of(b"orders"),
+    ))
 }
 
 fn granted(residue: Residue, start: u64, end: u64) -> Granted {
