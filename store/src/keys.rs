@@ -185,8 +185,8 @@ impl Keys {
         if let Some(of_tag) = spec.tag().and_then(|tag| self.further_of(tag)) {
             return of_tag.source(spec);
         }
-        match self.of_buckets(spec)? {
-            Some(of_buckets) => self.over_buckets(spec, of_buckets),
+        match self.over_buckets(spec)? {
+            Some(source) => Ok(source),
             None => self.source_here(spec),
         }
     }

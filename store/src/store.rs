@@ -3,7 +3,8 @@
 pub(crate) mod advance;
 pub(crate) mod assigned_admin;
 pub(crate) mod assigned_rows;
-pub(crate) mod bucket_rows;
+pub(crate) mod bucket_admin;
+mod bucket_rows;
 pub(crate) mod fed_rows;
 pub(crate) mod home_rows;
 pub(crate) mod late;

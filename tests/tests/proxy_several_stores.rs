@@ -308,10 +308,13 @@ fn readable_ids_go_on_while_a_store_is_away() -> Result<()> {
         key_ports: vec!["keys = { tickets = \"readable:ORD\" }\n".to_owned()],
         ..files.config("bills")
     };
-    assert_has(
-        &refused(&with("0-127", "100-300"), &["check"])?,
-        &["ends above 255", "have buckets in common"],
-    );
+    for (main, other, problem) in [
+        ("0-127", "100-255", "have buckets in common"),
+        ("0-127", "200-256", "ends above 255"),
+        ("0-127", "some", "is no range of buckets"),
+    ] {
+        assert_has(&refused(&with(main, other), &["check"])?, &[problem]);
+    }
     let config = with("0-9", "100-109");
     let made = ProxyProcess::said(&config, &["init"])?;
     assert_has(

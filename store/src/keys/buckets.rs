@@ -10,7 +10,7 @@ use crate::sources::buckets::Buckets;
 use crate::sources::source::{Source, Supply};
 use crate::spec::KeySpec;
 use crate::store::advance::AdvanceLeases;
-use crate::store::bucket_rows::{CloseBuckets, GiveBuckets, OpenBuckets, ReadBuckets};
+use crate::store::bucket_admin::{CloseBuckets, GiveBuckets, OpenBuckets, ReadBuckets};
 use crate::worker_ids::IdRange;
 
 /// Buckets of readable ids of a store.
@@ -38,36 +38,29 @@ impl Keys {
         all.filter(|keys| keys.buckets_here().is_some()).collect()
     }
 
-    /// One source over all stores that have buckets; nothing: the configuration does not say which, so they come from this store.
-    pub(super) fn of_buckets(&self, spec: &KeySpec) -> Result<Option<Vec<Source>>, Failure> {
+    /// One source over all stores that have buckets, the same one for the same spec; nothing: the configuration does not say which, so they come
+    /// from this store.
+    pub(super) fn over_buckets(&self, spec: &KeySpec) -> Result<Option<Source>, Failure> {
+        let KeySpec::Readable(biz) = spec else {
+            return Ok(None);
+        };
         let stores = self.bucket_stores();
-        if stores.is_empty() || !matches!(spec, KeySpec::Readable(_)) {
+        if stores.is_empty() {
             return Ok(None);
         }
-        let sources = stores.iter().map(|keys| keys.source_here(spec));
-        sources.collect::<Result<_, Failure>>().map(Some)
-    }
-
-    /// The source over these: the same one for the same spec.
-    pub(super) fn over_buckets(
-        &self,
-        spec: &KeySpec,
-        of_buckets: Vec<Source>,
-    ) -> Result<Source, Failure> {
+        let mut supplies = Vec::new();
+        for keys in stores {
+            supplies.extend(keys.source_here(spec)?.time_supply());
+        }
         let most = self.0.settings.limits.range_ids_max;
         let mut sources = self.sources();
         if sources.closed {
             return Err(draining());
         }
         let source = sources.over_buckets.entry(spec.clone());
-        let over = || {
-            Source::new(
-                spec.clone(),
-                most,
-                Supply::Buckets(Buckets::new(of_buckets)),
-            )
-        };
-        Ok(source.or_insert_with(over).clone())
+        let supply = || Supply::Buckets(Buckets::new(supplies), *biz);
+        let source = source.or_insert_with(|| Source::new(spec.clone(), most, supply()));
+        Ok(Some(source.clone()))
     }
 
     /// Has all later readable ids be of a moment that is not before this one, in each store that leases buckets. The moment at which they go on, unix

@@ -3,7 +3,7 @@
 use keywright_core::readable::BUCKETS;
 
 use super::problems::Problems;
-use super::{RawSnowflakeSettings, RawStoreSettings, StoreSettings, redis};
+use super::{RawSnowflakeSettings, RawStoreSettings, redis};
 use crate::worker_ids::IdRange;
 
 const SETTING: &str = "store.readable_buckets";
@@ -50,14 +50,12 @@ pub(super) fn snowflake(its: &RawSnowflakeSettings) -> RawSnowflakeSettings {
     }
 }
 
-/// That no two stores have a bucket in common, and none one that databases are assigned.
-pub(super) fn check(main: Option<&StoreSettings>, all: &[&StoreSettings], problems: &mut Problems) {
-    let with = |store: &StoreSettings| {
-        store
-            .readable_buckets
-            .map(|range| (store.name.clone(), range))
-    };
-    let ranges: Vec<(String, IdRange)> = all.iter().filter_map(|store| with(store)).collect();
+/// That no two stores, each with its name, have a bucket in common, and none but the store without tags, `main`, one that databases are assigned.
+pub(super) fn check(
+    ranges: &[(&str, IdRange)],
+    (main, assigned): (&str, Option<IdRange>),
+    problems: &mut Problems,
+) {
     for (place, (name, range)) in ranges.iter().enumerate() {
         let setting = format!("store \"{name}\": readable_buckets");
         for (other, its) in ranges.iter().take(place) {
@@ -70,10 +68,8 @@ pub(super) fn check(main: Option<&StoreSettings>, all: &[&StoreSettings], proble
                 );
             }
         }
-        let Some(main) = main.filter(|main| main.name != *name) else {
-            continue;
-        };
-        if let Some(assigned) = main.worker_ids().assigned.filter(|its| its.meets(range)) {
+        let assigned = assigned.filter(|its| *name != main && its.meets(range));
+        if let Some(assigned) = assigned {
             problems.add(
                 &setting,
                 format!("{range} and assigned_worker_ids, {assigned}, have numbers in common: a database has the bucket of its number"),

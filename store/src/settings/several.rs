@@ -182,7 +182,15 @@ fn several(
             );
         }
     }
-    buckets::check(main.as_ref(), &all, &mut problems);
+    let ranges: Vec<_> = all
+        .iter()
+        .filter_map(|store| Some((store.name(), store.readable_buckets?)))
+        .collect();
+    let assigned = main.as_ref().map(|main| {
+        let ids = main.worker_ids();
+        (main.name(), ids.assigned)
+    });
+    buckets::check(&ranges, assigned.unwrap_or(("", None)), &mut problems);
     let others: Vec<OtherStore> = all
         .iter()
         .map(|store| OtherStore {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use keywright_core::readable::Biz;
 use keywright_core::{Cause, KeyBatch};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -34,7 +35,7 @@ struct Inner {
 pub(crate) enum Supply {
     Segment(Arc<SegmentSupply>),
     Time(Arc<TimeSupply>),
-    Buckets(Buckets),
+    Buckets(Buckets, Biz),
     Uuid(Arc<UuidMaker>, UuidVersion, UuidForm),
 }
 
@@ -50,6 +51,14 @@ impl Source {
             range_ids_max,
             supply,
         }))
+    }
+
+    /// What it draws from, where that is made of time.
+    pub(crate) fn time_supply(&self) -> Option<Arc<TimeSupply>> {
+        match &self.0.supply {
+            Supply::Time(supply) => Some(Arc::clone(supply)),
+            Supply::Segment(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
+        }
     }
 
     /// What was asked for.
@@ -70,7 +79,7 @@ impl Source {
         let keys = match &self.0.supply {
             Supply::Segment(supply) => supply.try_take(count, contiguous),
             Supply::Time(supply) => self.try_time(supply, count, contiguous),
-            Supply::Buckets(buckets) => buckets.try_take(count),
+            Supply::Buckets(buckets, biz) => buckets.try_take(count, biz),
             Supply::Uuid(maker, version, form) => Some(maker.make(*version, *form, count)),
         };
         keys.ok_or(NotNow)
@@ -104,7 +113,7 @@ impl Source {
                     .take(count, in_tick, || self.try_time(supply, count, contiguous))
                     .await
             }
-            Supply::Buckets(buckets) => buckets.take(count).await,
+            Supply::Buckets(buckets, biz) => buckets.take(count, biz).await,
             Supply::Uuid(maker, version, form) => Ok(maker.make(*version, *form, count)),
         }
     }
@@ -129,7 +138,7 @@ impl Source {
         }
         match &self.0.supply {
             Supply::Segment(supply) => supply.try_ordered(count),
-            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => Ordered::Distinct,
         }
     }
 
@@ -141,7 +150,9 @@ impl Source {
         self.check(count)?;
         match &self.0.supply {
             Supply::Segment(supply) => supply.take_ordered(count).await,
-            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => {
+                Ok(Ordered::Distinct)
+            }
         }
     }
 
@@ -149,7 +160,7 @@ impl Source {
     pub fn try_last_ordered(&self) -> Ordered<u64> {
         match &self.0.supply {
             Supply::Segment(supply) => supply.try_last_ordered(),
-            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ordered::Distinct,
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => Ordered::Distinct,
         }
     }
 
@@ -160,7 +171,9 @@ impl Source {
     pub async fn last_ordered(&self) -> Result<Ordered<u64>, Failure> {
         match &self.0.supply {
             Supply::Segment(supply) => supply.last_ordered().await,
-            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => Ok(Ordered::Distinct),
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => {
+                Ok(Ordered::Distinct)
+            }
         }
     }
 
@@ -168,7 +181,7 @@ impl Source {
     pub fn tag_facts(&self) -> Option<TagFacts> {
         match &self.0.supply {
             Supply::Segment(supply) => Some(supply.facts()),
-            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => None,
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
         }
     }
 
@@ -187,7 +200,7 @@ impl Source {
                 let deadline = since + Duration::from_millis(supply.demand.wait_ms_max());
                 supply.confirm(unconfirmed, deadline).await
             }
-            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => {
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => {
                 Ok(Confirmation::GivenUp)
             }
         }
@@ -197,7 +210,7 @@ impl Source {
     pub fn order_refusal(&self) -> Option<Failure> {
         match &self.0.supply {
             Supply::Segment(supply) => supply.order_refusal(),
-            Supply::Time(_) | Supply::Buckets(_) | Supply::Uuid(_, _, _) => None,
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
         }
     }
 
@@ -205,7 +218,7 @@ impl Source {
     pub fn order_trouble(&self) -> Option<Failure> {
         match &self.0.supply {
             Supply::Segment(supply) => supply.order_trouble(),
-            Supply::Time(_) | Supply::Uuid(_, _, _) => None,
+            Supply::Time(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
         }
     }
 
@@ -223,7 +236,7 @@ impl Source {
                 Remaining::Ms(supply.remaining_ms()),
                 supply.worker_id(),
             )),
-            Supply::Buckets(_) | Supply::Uuid(_, _, _) => None,
+            Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
         }
     }
 }
