@@ -21,6 +21,7 @@
 //! A store that was brought back from a backup is closed, and keeps at least what it had: which of its buckets were leased since nobody knows.
 
 use keywright_core::Cause;
+use keywright_core::readable::BUCKETS;
 
 use crate::failure::Failure;
 use crate::worker_ids::IdRange;
@@ -86,6 +87,8 @@ pub(crate) enum Refused {
     },
     /// Databases are assigned these numbers, and have the buckets of the same number.
     Assigned(IdRange),
+    /// The same, by the store itself, which is to have other buckets.
+    AssignedThere(IdRange),
     /// Somebody else has changed it meanwhile.
     Overtaken,
 }
@@ -125,6 +128,10 @@ impl Refused {
                 "the buckets of store \"{store}\" are among {assigned}, which databases are assigned as worker ids and have as buckets"
             ))
             .hint("choose other readable_buckets, or other assigned_worker_ids"),
+            Self::AssignedThere(assigned) => in_use(format!(
+                "store \"{store}\" assigns databases {assigned} as worker ids, and they have the buckets of these numbers, which are not all among its own"
+            ))
+            .hint("let its readable_buckets contain them"),
             Self::Overtaken => in_use(format!(
                 "somebody else divides the buckets of store \"{store}\" at the same time"
             ))
@@ -135,6 +142,11 @@ impl Refused {
 
 fn is_among(bucket: u32, buckets: Option<IdRange>) -> bool {
     buckets.is_some_and(|range| range.has(bucket))
+}
+
+/// Whether databases that are assigned these numbers have a bucket that is not among some.
+pub(crate) fn has_others(assigned: IdRange, buckets: Option<IdRange>) -> bool {
+    (0..BUCKETS).any(|bucket| assigned.has(bucket) && !is_among(bucket, buckets))
 }
 
 /// Whether one range has all of another.
@@ -156,17 +168,21 @@ fn check_restored(own: &OwnBuckets, wanted: Option<IdRange>) -> Result<(), Refus
     }
 }
 
-/// Whether a store that is given buckets may be closed in favour of these. `giver`: the id of the store without tags, where it has one.
+/// Whether a store that is given buckets may be closed in favour of these. `assigned`: the numbers that it assigns to databases. `giver`: the id of
+/// the store without tags, where it has one.
 ///
 /// # Errors
-/// Another gave it its buckets; one was leased that it is not to have.
+/// Another gave it its buckets; one was leased, or is a database's, that it is not to have.
 pub(crate) fn plan_close(
     own: Option<&OwnBuckets>,
-    leased: &[u32],
+    (leased, assigned): (&[u32], Option<IdRange>),
     wanted: Option<IdRange>,
     giver: Option<&str>,
 ) -> Result<(), Refused> {
     check_leased(leased, wanted)?;
+    if let Some(assigned) = assigned.filter(|assigned| has_others(*assigned, wanted)) {
+        return Err(Refused::AssignedThere(assigned));
+    }
     let Some(own) = own else { return Ok(()) };
     if !own.giver.is_empty() && Some(own.giver.as_str()) != giver {
         return Err(Refused::AnothersBuckets);

@@ -125,7 +125,8 @@ fn step(world: &mut World, who: usize, flaw: Option<Flaw>) -> Option<()> {
                 _ => world.known[store].iter().copied().collect(),
             };
             let wanted = divider.division[store];
-            plan_close(rows.own.as_ref(), &leased, wanted, divider.giver.as_deref()).ok()?;
+            let used = (leased.as_slice(), None);
+            plan_close(rows.own.as_ref(), used, wanted, divider.giver.as_deref()).ok()?;
             let mut own = rows.own.clone().unwrap_or_else(|| made(store));
             own.is_open &= flaw == Some(Flaw::LeavesOpen);
             own.version += 1;
@@ -314,7 +315,7 @@ fn a_store_of_another_giver_is_refused() {
         ..made(1)
     };
     for giver in [None, Some("id 0")] {
-        let planned = plan_close(Some(&own), &[], range(0, 1), giver);
+        let planned = plan_close(Some(&own), (&[], None), range(0, 1), giver);
         assert_eq!(planned, Err(Refused::AnothersBuckets));
     }
     let rows = BucketRows {
@@ -323,4 +324,18 @@ fn a_store_of_another_giver_is_refused() {
     };
     let planned = plan_give(&rows, 0, &[], range(0, 1), &[]);
     assert_eq!(planned, Err((String::new(), Refused::AnothersBuckets)));
+}
+
+#[test]
+fn buckets_of_databases_stay_with_the_store_that_assigns_them() {
+    let close = |assigned| plan_close(None, (&[], assigned), range(100, 199), None);
+    for (first, last) in [(5, 9), (99, 100), (199, 300)] {
+        let assigned = IdRange { first, last };
+        let refused = Err(Refused::AssignedThere(assigned));
+        assert_eq!(close(Some(assigned)), refused);
+    }
+    // Above the largest bucket there is none.
+    for (first, last) in [(100, 199), (256, 900)] {
+        assert_eq!(close(range(first, last)), Ok(()));
+    }
 }

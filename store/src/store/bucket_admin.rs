@@ -56,7 +56,8 @@ impl Transaction<Result<OwnBuckets, Refused>> for CloseBuckets {
         link.begin().await?;
         let (rows, leased) = locked(link).await?;
         let giver = self.giver.as_deref();
-        if let Err(refused) = plan_close(rows.own.as_ref(), &leased, self.wanted, giver) {
+        let used = (leased.as_slice(), assigned(link).await?);
+        if let Err(refused) = plan_close(rows.own.as_ref(), used, self.wanted, giver) {
             link.rollback().await?;
             return Ok(Err(refused));
         }
@@ -83,15 +84,14 @@ impl Transaction<Result<String, (String, Refused)>> for GiveBuckets {
     async fn run(&self, link: &mut Link) -> Result<Result<String, (String, Refused)>, StoreError> {
         link.begin().await?;
         let (rows, leased) = locked(link).await?;
-        let given = plan_give(&rows, self.version, &leased, self.kept, &self.receivers);
-        let given = match given {
-            Ok(given) => match self.assigned(&given, link).await? {
-                None => given,
-                Some(refused) => {
-                    link.rollback().await?;
-                    return Ok(Err(refused));
-                }
-            },
+        let assigned = assigned(link).await?;
+        let planned = plan_give(&rows, self.version, &leased, self.kept, &self.receivers);
+        let checked = planned.and_then(|given| match assigned {
+            Some(assigned) => check_assigned(given, assigned),
+            None => Ok(given),
+        });
+        let given = match checked {
+            Ok(given) => given,
             Err(refused) => {
                 link.rollback().await?;
                 return Ok(Err(refused));
@@ -119,24 +119,20 @@ impl Transaction<Result<String, (String, Refused)>> for GiveBuckets {
     }
 }
 
-impl GiveBuckets {
-    /// Databases with an assigned number have the bucket of that number: no other store may have it.
-    async fn assigned(
-        &self,
-        given: &[Given],
-        link: &mut Link,
-    ) -> Result<Option<(String, Refused)>, StoreError> {
-        let lock = link.words().in_share_mode();
-        let recorded = worker_id_rows::read(link, lock).await?;
-        let Some(assigned) = recorded.and_then(|recorded| recorded.ids.assigned) else {
-            return Ok(None);
-        };
-        let mut given = given.iter();
-        let meets = |its: &&Given| its.buckets.is_some_and(|range| range.meets(&assigned));
-        Ok(given
-            .find(meets)
-            .map(|its| (its.name.clone(), Refused::Assigned(assigned))))
+/// Databases with an assigned number have the bucket of that number: no other store may have it.
+fn check_assigned(given: Vec<Given>, assigned: IdRange) -> Result<Vec<Given>, (String, Refused)> {
+    let meets = |its: &&Given| its.buckets.is_some_and(|range| range.meets(&assigned));
+    match given.iter().find(meets) {
+        Some(its) => Err((its.name.clone(), Refused::Assigned(assigned))),
+        None => Ok(given),
     }
+}
+
+/// The numbers that the store assigns to databases, until the transaction ends.
+async fn assigned(link: &mut Link) -> Result<Option<IdRange>, StoreError> {
+    let lock = link.words().in_share_mode();
+    let recorded = worker_id_rows::read(link, lock).await?;
+    Ok(recorded.and_then(|recorded| recorded.ids.assigned))
 }
 
 /// Opens a store that was closed, with what it was given.

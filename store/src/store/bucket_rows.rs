@@ -112,10 +112,10 @@ pub(super) async fn write_own(
     Ok(())
 }
 
-/// What others than this store have: no database may be assigned it.
-pub(super) async fn given(link: &mut Link) -> Result<Vec<Given>, StoreError> {
+/// All rows, until the transaction ends, for a look.
+pub(super) async fn look(link: &mut Link) -> Result<BucketRows, StoreError> {
     let lock = link.words().in_share_mode();
-    Ok(read(link, lock).await?.given)
+    read(link, lock).await
 }
 
 /// Has the store know that it was restored: which of its buckets were leased since the backup it does not.

@@ -7,7 +7,7 @@ use super::assigned_rows;
 use super::lease_rows::{all_rows, lock_all};
 use super::worker_id_rows::{RecordedIds, differs, leased_text, read};
 use super::{Link, StoreError, Transaction, bucket_rows, values};
-use crate::buckets::Given;
+use crate::buckets::{BucketRows, Given, has_others};
 use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::lease::{LeaseRow, fed};
@@ -49,8 +49,8 @@ impl Transaction<Result<WorkerIdsRecorded, Failure>> for RecordWorkerIds {
             fed: &fed,
             assigned: &assigned,
         };
-        let given = bucket_rows::given(link).await?;
-        if let Err(failure) = self.check_given(&given) {
+        let rows = bucket_rows::look(link).await?;
+        if let Err(failure) = self.check_buckets(&rows) {
             link.rollback().await?;
             return Ok(Err(failure));
         }
@@ -153,21 +153,27 @@ impl RecordWorkerIds {
     }
 
     /// A database with an assigned number has the bucket of that number.
-    fn check_given(&self, given: &[Given]) -> Result<(), Failure> {
+    fn check_buckets(&self, rows: &BucketRows) -> Result<(), Failure> {
         let Some(assigned) = self.ids.assigned else {
             return Ok(());
         };
-        let mut given = given.iter();
+        let others = |of: &str| {
+            let message = format!(
+                "{assigned} cannot be assigned to databases: the buckets of readable ids of the same numbers are those of {of}"
+            );
+            Err(Failure::new(Cause::WorkerIdInUse, message))
+        };
+        let mut given = rows.given.iter();
         let meets = |its: &&Given| its.buckets.is_some_and(|range| range.meets(&assigned));
-        match given.find(meets) {
-            Some(its) => Err(Failure::new(
-                Cause::WorkerIdInUse,
-                format!(
-                    "{assigned} cannot be assigned to databases: the buckets of readable ids of the same numbers are those of store \"{}\"",
-                    its.name
-                ),
-            )),
-            None => Ok(()),
+        if let Some(its) = given.find(meets) {
+            return others(&format!("store \"{}\"", its.name));
+        }
+        // A store that was given some has no others, and none at all while it is closed.
+        let its_own = rows.own.as_ref().filter(|own| own.giver != own.store_id);
+        let its_own = its_own.map(|own| own.buckets.filter(|_| own.is_open));
+        match its_own {
+            Some(buckets) if has_others(assigned, buckets) => others("another store"),
+            Some(_) | None => Ok(()),
         }
     }
 

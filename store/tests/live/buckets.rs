@@ -15,6 +15,7 @@ on_engines!(
     ids_come_from_both_and_from_each_alone,
     what_the_store_says_counts,
     a_store_that_was_restored_is_closed,
+    what_databases_are_assigned_stays_with_their_store,
 );
 
 #[test]
@@ -69,8 +70,22 @@ impl Two {
 }
 
 fn opened(raw: Vec<RawStoreSettings>) -> Result<Keys> {
-    let settings = StoreSettings::of_all(&RawStores(raw), &RawSnowflakeSettings::default())?;
+    opened_with(raw, RawSnowflakeSettings::default())
+}
+
+fn opened_with(raw: Vec<RawStoreSettings>, snowflake: RawSnowflakeSettings) -> Result<Keys> {
+    let settings = StoreSettings::of_all(&RawStores(raw), &snowflake)?;
     Ok(Keys::open(settings)?)
+}
+
+/// As a program knows it that has no other store.
+fn alone(raw: RawStoreSettings) -> RawStoreSettings {
+    RawStoreSettings {
+        name: String::new(),
+        tags: Vec::new(),
+        readable_buckets: None,
+        ..raw
+    }
 }
 
 /// Nothing is there.
@@ -169,14 +184,7 @@ fn what_the_store_says_counts(engine: Engine) -> Result<()> {
     runtime()?.block_on(async {
         two.init().await?;
         // Each store alone, before they are divided.
-        let alone = |raw: RawStoreSettings| {
-            opened(vec![RawStoreSettings {
-                name: String::new(),
-                tags: Vec::new(),
-                readable_buckets: None,
-                ..raw
-            }])
-        };
+        let alone = |raw| opened(vec![alone(raw)]);
         let [main, far] = two.raw(None, None);
         let before = alone(main.clone())?;
         assert_eq!(buckets(&before, &mut all).await?, BTreeSet::from([0]));
@@ -238,6 +246,42 @@ fn a_store_that_was_restored_is_closed(engine: Engine) -> Result<()> {
         assert_eq!(two.open(main, far)?.divide_buckets().await?.len(), 2);
         let found = buckets(&two.open(main, far)?, &mut all).await?;
         assert!(found.is_subset(&BTreeSet::from([0, 100])), "{found:?}");
+        Ok(())
+    })
+}
+
+/// A database has the bucket of the number that it was assigned.
+fn what_databases_are_assigned_stays_with_their_store(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_buckets_assigned")?;
+    runtime()?.block_on(async {
+        two.init().await?;
+        let [main, far] = two.raw(None, None);
+        let assigns = |raw: &RawStoreSettings, range: &str| {
+            let snowflake = RawSnowflakeSettings {
+                leased_worker_ids: Some("512-600".to_owned()),
+                assigned_worker_ids: Some(range.to_owned()),
+                ..RawSnowflakeSettings::default()
+            };
+            opened_with(vec![alone(raw.clone())], snowflake)
+        };
+        let in_use = |refused: Option<Failure>| {
+            let refused = refused.expect("it is refused");
+            assert_eq!(refused.cause(), Cause::WorkerIdInUse, "{refused}");
+        };
+        assigns(&far, "5-9")?.record_worker_ids(false).await?;
+        let divide = two.open(Some("0-99"), Some("100-199"))?;
+        in_use(divide.divide_buckets().await.err());
+        assigns(&far, "105-109")?.record_worker_ids(true).await?;
+        divide.divide_buckets().await?;
+        // Each again, by programs that know of one store only.
+        for (store, others) in [(&far, "90-101"), (&main, "99-100")] {
+            let assigned = assigns(store, others)?.record_worker_ids(true).await;
+            in_use(assigned.err());
+        }
+        assigns(&main, "90-99")?.record_worker_ids(true).await?;
+        assigns(&far, "100-120")?.record_worker_ids(true).await?;
+        let divide = two.open(Some("0-89"), Some("90-199"))?;
+        in_use(divide.divide_buckets().await.err());
         Ok(())
     })
 }
