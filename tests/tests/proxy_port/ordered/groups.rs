@@ -252,14 +252,20 @@ fn a_program_that_is_killed_loses_its_group_alone() -> Result<()> {
             let nodes = ports
                 .iter()
                 .map(|port| format!("redis://root:open%20sesame@127.0.0.1:{port}"));
-            let mut connection = ClusterClient::new(nodes)?.get_connection()?;
+            let client = ClusterClient::new(nodes)?;
             loop {
-                // What it says while nobody gives keys is its own business.
-                let id: redis::RedisResult<u64> = connection.incr(name, 1);
-                if let Ok(id) = id
-                    && tell.send((name, id)).is_err()
-                {
-                    return Ok(());
+                // What it says while nobody gives keys is its own business. It looks at slots again where it is sent on, not where nobody
+                // answers: then it is opened anew.
+                let Ok(mut connection) = client.get_connection() else {
+                    continue;
+                };
+                loop {
+                    let id: redis::RedisResult<u64> = connection.incr(name, 1);
+                    match id {
+                        Ok(id) if tell.send((name, id)).is_err() => return Ok(()),
+                        Ok(_) => {}
+                        Err(_) => break,
+                    }
                 }
             }
         });
