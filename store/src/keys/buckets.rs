@@ -104,34 +104,9 @@ impl Keys {
         if all_are_so {
             return Ok(Vec::new());
         }
-        let giver = rows.own.as_ref().map(|own| own.store_id.clone());
-        let mut closed = Vec::new();
-        for keys in self.receivers() {
-            let close = CloseBuckets {
-                name: keys.store_name().to_owned(),
-                wanted: keys.buckets_here(),
-                giver: giver.clone(),
-            };
-            let own = keys.run(close).await?;
-            let own = own.map_err(|refused| refused.failure(keys.store_name()))?;
-            closed.push((keys, own));
-        }
-        let give = GiveBuckets {
-            name: self.store_name().to_owned(),
-            version: rows.own.as_ref().map_or(0, |own| own.version),
-            kept: self.buckets_here(),
-            receivers: closed
-                .iter()
-                .map(|(keys, own)| receiver(keys, own))
-                .collect(),
-        };
-        let giver = self.run(give).await?.map_err(|(store, refused)| {
-            let name = match store.as_str() {
-                "" => self.store_name(),
-                name => name,
-            };
-            refused.failure(name)
-        })?;
+        // Where a step would be refused nothing is closed.
+        self.close_and_give(&rows, true).await?;
+        let (closed, giver) = self.close_and_give(&rows, false).await?;
         for (keys, own) in closed {
             let open = OpenBuckets {
                 name: keys.store_name().to_owned(),
@@ -150,6 +125,43 @@ impl Keys {
             buckets: keys.buckets_here(),
         });
         Ok(divided.collect())
+    }
+
+    /// The stores that are given buckets, as closing left them, and the id of the one that gives.
+    async fn close_and_give(
+        &self,
+        rows: &BucketRows,
+        only_looks: bool,
+    ) -> Result<(Vec<(&Keys, OwnBuckets)>, String), Failure> {
+        let own = rows.own.as_ref();
+        let mut closed = Vec::new();
+        for keys in self.receivers() {
+            let close = CloseBuckets {
+                name: keys.store_name().to_owned(),
+                wanted: keys.buckets_here(),
+                giver: own.map(|own| own.store_id.clone()),
+                only_looks,
+            };
+            let its = keys.run(close).await?;
+            let its = its.map_err(|refused| refused.failure(keys.store_name()))?;
+            closed.push((keys, its));
+        }
+        let receivers = closed.iter().map(|(keys, its)| receiver(keys, its));
+        let give = GiveBuckets {
+            name: self.store_name().to_owned(),
+            version: own.map_or(0, |own| own.version),
+            kept: self.buckets_here(),
+            receivers: receivers.collect(),
+            only_looks,
+        };
+        let giver = self.run(give).await?.map_err(|(store, refused)| {
+            let name = match store.as_str() {
+                "" => self.store_name(),
+                name => name,
+            };
+            refused.failure(name)
+        })?;
+        Ok((closed, giver))
     }
 
     fn is_divided_here(&self, rows: &BucketRows) -> bool {

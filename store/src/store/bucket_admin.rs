@@ -49,6 +49,8 @@ pub(crate) struct CloseBuckets {
     pub(crate) wanted: Option<IdRange>,
     /// The id of the store without tags, where it has one.
     pub(crate) giver: Option<String>,
+    /// Changes nothing: whether it would be refused.
+    pub(crate) only_looks: bool,
 }
 
 impl Transaction<Result<OwnBuckets, Refused>> for CloseBuckets {
@@ -62,6 +64,10 @@ impl Transaction<Result<OwnBuckets, Refused>> for CloseBuckets {
             return Ok(Err(refused));
         }
         let mut own = rows.own.unwrap_or_else(closed);
+        if self.only_looks {
+            link.rollback().await?;
+            return Ok(Ok(own));
+        }
         own.is_open = false;
         own.version = own.version.saturating_add(1);
         write_own(&own, &self.name, link).await?;
@@ -78,6 +84,8 @@ pub(crate) struct GiveBuckets {
     pub(crate) version: u64,
     pub(crate) kept: Option<IdRange>,
     pub(crate) receivers: Vec<Receiver>,
+    /// Changes nothing: whether it would be refused.
+    pub(crate) only_looks: bool,
 }
 
 impl Transaction<Result<String, (String, Refused)>> for GiveBuckets {
@@ -97,6 +105,11 @@ impl Transaction<Result<String, (String, Refused)>> for GiveBuckets {
                 return Ok(Err(refused));
             }
         };
+        let mut own = rows.own.unwrap_or_else(closed);
+        if self.only_looks {
+            link.rollback().await?;
+            return Ok(Ok(own.store_id));
+        }
         for its in &given {
             let write = format!(
                 "INSERT INTO keywright_bucket (store, name, store_id, giver, buckets, is_open, is_restored, version) \
@@ -108,7 +121,6 @@ impl Transaction<Result<String, (String, Refused)>> for GiveBuckets {
             let values = values![its.store_id.as_str(), name, &buckets, name, &buckets];
             link.change(write, values).await?;
         }
-        let mut own = rows.own.unwrap_or_else(closed);
         own.giver.clone_from(&own.store_id);
         own.buckets = self.kept;
         own.is_open = true;

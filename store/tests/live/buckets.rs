@@ -209,8 +209,10 @@ fn what_the_store_says_counts(engine: Engine) -> Result<()> {
                 Cause::WorkerIdInUse,
                 "{main} {far}"
             );
+            // Who is refused has closed nothing.
+            let [_, far] = two.raw(None, None);
+            buckets(&alone(far)?, &mut all).await?;
         }
-        // What broke off left the further store closed, and the next one opens it.
         two.open(Some("0-49"), Some("50-255"))?
             .divide_buckets()
             .await?;
