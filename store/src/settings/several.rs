@@ -95,6 +95,13 @@ impl StoreSettings {
         self.store_of(tag).map(|store| store.name())
     }
 
+    /// Whether it, or a store beside it, says which buckets of readable ids it leases.
+    pub(crate) fn are_buckets_divided(&self) -> bool {
+        let mut further = self.further.iter();
+        self.readable_buckets.is_some()
+            || further.any(|store| store.settings.readable_buckets.is_some())
+    }
+
     /// Whether it holds some tags only, beside another.
     pub(crate) fn is_further(&self) -> bool {
         !self.others.is_empty() && self.further.is_empty()

@@ -1,5 +1,7 @@
 //! Which buckets of readable ids a store leases, where there are several: the rows.
 
+use uuid::Uuid;
+
 use super::{Link, Row, StoreError, column, values};
 use crate::buckets::{BucketRows, Given, OwnBuckets};
 use crate::worker_ids::IdRange;
@@ -118,9 +120,20 @@ pub(super) async fn look(link: &mut Link) -> Result<BucketRows, StoreError> {
     read(link, lock).await
 }
 
-/// Has the store know that it was restored: which of its buckets were leased since the backup it does not.
-pub(super) async fn restore(link: &mut Link) -> Result<(), StoreError> {
+/// Has the store know that it was restored: which of its buckets were leased since the backup it does not. `are_divided`: several stores have
+/// buckets, so that the backup may be from before this one had any: it is closed, too.
+pub(super) async fn restore(are_divided: bool, link: &mut Link) -> Result<(), StoreError> {
     let update = "UPDATE keywright_bucket SET is_open = 0, is_restored = 1, version = version + 1 WHERE store = ?";
-    link.change(update, values![OWN]).await?;
-    Ok(())
+    if link.change(update, values![OWN]).await? > 0 || !are_divided {
+        return Ok(());
+    }
+    let closed = OwnBuckets {
+        store_id: Uuid::new_v4().simple().to_string(),
+        giver: String::new(),
+        buckets: None,
+        is_open: false,
+        is_restored: true,
+        version: 1,
+    };
+    write_own(&closed, "", link).await
 }

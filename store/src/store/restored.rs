@@ -40,6 +40,8 @@ pub(crate) struct Restore {
     pub(crate) lost_ms: i64,
     /// The highest ids that others go on with, whatever the backup knows. Bounds begin above them, and gaps above that.
     pub(crate) last_ids: BTreeMap<Tag, u64>,
+    /// Whether buckets of readable ids are divided among several stores.
+    pub(crate) are_buckets_divided: bool,
 }
 
 impl Transaction<RestoredStore> for Restore {
@@ -60,7 +62,7 @@ impl Transaction<RestoredStore> for Restore {
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
         assigned_admin::restore(link).await?;
-        bucket_rows::restore(link).await?;
+        bucket_rows::restore(self.are_buckets_divided, link).await?;
         let mut unknown = Vec::new();
         for (tag, id) in &self.last_ids {
             if !self.raise(&nobody, tag, *id, link).await? {

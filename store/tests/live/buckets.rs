@@ -252,6 +252,27 @@ fn a_store_that_was_restored_is_closed(engine: Engine) -> Result<()> {
     })
 }
 
+/// A backup from before the division has no row that says so.
+#[test]
+fn a_store_that_was_restored_from_before_the_division_is_closed() -> Result<()> {
+    let two = Two::new(Engine::File, "kw_buckets_before")?;
+    let mut all = BTreeSet::new();
+    runtime()?.block_on(async {
+        two.init().await?;
+        let keys = two.open(Some("0-99"), Some("100-255"))?;
+        keys.divide_buckets().await?;
+        two.far.sql("DELETE FROM keywright_bucket")?;
+        let restored = keys.store_named("far")?.by_itself();
+        restored
+            .restored(std::time::Duration::from_secs(60), Default::default())
+            .await?;
+        let [_, far] = two.raw(None, None);
+        let refused = buckets(&opened(vec![alone(far)])?, &mut all).await;
+        assert_eq!(refused.unwrap_err().cause(), Cause::WorkerIdUnset);
+        Ok(())
+    })
+}
+
 /// A database has the bucket of the number that it was assigned.
 fn what_databases_are_assigned_stays_with_their_store(engine: Engine) -> Result<()> {
     let two = Two::new(engine, "kw_buckets_assigned")?;
