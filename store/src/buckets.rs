@@ -18,7 +18,9 @@
 //! still among what he checked, unless somebody else opened it, who gave before. And whoever opens a store knows that nobody closed it since,
 //! so nobody has given otherwise but before he closed it himself.
 //!
-//! A store that was brought back from a backup is closed, and keeps at least what it had: which of its buckets were leased since nobody knows.
+//! A store that was brought back from a backup is closed, and keeps at least what it had: which of its buckets were leased since nobody knows. Its row
+//! gets a version that is drawn at random: the backup's, counted up, could be one that somebody has read of the store before it was lost, who
+//! would open it then.
 
 use keywright_core::Cause;
 use keywright_core::readable::BUCKETS;

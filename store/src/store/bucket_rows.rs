@@ -123,8 +123,10 @@ pub(super) async fn look(link: &mut Link) -> Result<BucketRows, StoreError> {
 /// Has the store know that it was restored: which of its buckets were leased since the backup it does not. `are_divided`: several stores have
 /// buckets, so that the backup may be from before this one had any: it is closed, too.
 pub(super) async fn restore(are_divided: bool, link: &mut Link) -> Result<(), StoreError> {
-    let update = "UPDATE keywright_bucket SET is_open = 0, is_restored = 1, version = version + 1 WHERE store = ?";
-    if link.change(update, values![OWN]).await? > 0 || !are_divided {
+    let version = unlike_any();
+    let update =
+        "UPDATE keywright_bucket SET is_open = 0, is_restored = 1, version = ? WHERE store = ?";
+    if link.change(update, values![version, OWN]).await? > 0 || !are_divided {
         return Ok(());
     }
     let closed = OwnBuckets {
@@ -133,7 +135,14 @@ pub(super) async fn restore(are_divided: bool, link: &mut Link) -> Result<(), St
         buckets: None,
         is_open: false,
         is_restored: true,
-        version: 1,
+        version,
     };
     write_own(&closed, "", link).await
+}
+
+/// A version that no row had: one counted up from the backup's could be what somebody has read of the store that was lost.
+fn unlike_any() -> u64 {
+    let (random, _) = Uuid::new_v4().as_u64_pair();
+    // As a signed number too, with room to count up.
+    random >> 2
 }
