@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::Context;
 use keywright_core::{Cause, KeyBatch, Zone, readable};
-use keywright_store::{
-    Failure, KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, RawStores, StoreSettings,
-};
+use keywright_store::{Failure, KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings};
 use keywright_testkit::Result;
 
-use crate::common::{Engine, Schema, on_engines, runtime};
+use crate::common::{Engine, on_engines, runtime};
+use crate::two::{Two, open_all, open_with};
 
 on_engines!(
     ids_come_from_both_and_from_each_alone,
@@ -27,55 +27,19 @@ fn on_mysql() -> Result<()> {
 /// Keys per look: enough that each store has its turn.
 const KEYS: usize = 40;
 
-struct Two {
-    main: Schema,
-    far: Schema,
+/// The tags of this pattern are in the further store.
+const FAR: &str = "far.*";
+
+/// Both stores with these buckets.
+fn raw(two: &Two, main: Option<&str>, far: Option<&str>) -> [RawStoreSettings; 2] {
+    let [mut raw_main, mut raw_far] = two.raw(FAR);
+    raw_main.readable_buckets = main.map(str::to_owned);
+    raw_far.readable_buckets = far.map(str::to_owned);
+    [raw_main, raw_far]
 }
 
-impl Two {
-    fn new(engine: Engine, name: &str) -> Result<Two> {
-        Ok(Two {
-            main: Schema::of(Engine::File, name)?,
-            far: Schema::of(engine, name)?,
-        })
-    }
-
-    fn raw(&self, main: Option<&str>, far: Option<&str>) -> [RawStoreSettings; 2] {
-        let owned = |text: Option<&str>| text.map(str::to_owned);
-        [
-            RawStoreSettings {
-                name: "main".to_owned(),
-                readable_buckets: owned(main),
-                ..self.main.raw()
-            },
-            RawStoreSettings {
-                name: "far".to_owned(),
-                tags: vec!["far.*".to_owned()],
-                readable_buckets: owned(far),
-                ..self.far.raw()
-            },
-        ]
-    }
-
-    fn open(&self, main: Option<&str>, far: Option<&str>) -> Result<Keys> {
-        opened(self.raw(main, far).to_vec())
-    }
-
-    async fn init(&self) -> Result<()> {
-        for store in self.open(None, None)?.stores() {
-            store.init().await?;
-        }
-        Ok(())
-    }
-}
-
-fn opened(raw: Vec<RawStoreSettings>) -> Result<Keys> {
-    opened_with(raw, RawSnowflakeSettings::default())
-}
-
-fn opened_with(raw: Vec<RawStoreSettings>, snowflake: RawSnowflakeSettings) -> Result<Keys> {
-    let settings = StoreSettings::of_all(&RawStores(raw), &snowflake)?;
-    Ok(Keys::open(settings)?)
+fn open(two: &Two, main: Option<&str>, far: Option<&str>) -> Result<Keys> {
+    open_all(raw(two, main, far).into())
 }
 
 /// As a program knows it that has no other store.
@@ -127,11 +91,13 @@ fn ids_come_from_both_and_from_each_alone(engine: Engine) -> Result<()> {
     let two = Two::new(engine, "kw_buckets_turn")?;
     let mut all = BTreeSet::new();
     runtime()?.block_on(async {
-        two.init().await?;
+        two.init(FAR).await?;
         let (main, far) = (Some("0-99"), Some("100-255"));
-        let keys = two.open(main, far)?;
+        let keys = open(&two, main, far)?;
         // Nothing is known yet.
-        let early = buckets(&two.open(main, far)?, &mut all).await.unwrap_err();
+        let early = buckets(&open(&two, main, far)?, &mut all)
+            .await
+            .unwrap_err();
         assert_eq!(early.cause(), Cause::WorkerIdUnset, "{early}");
         let said = keys.check(&[]).await;
         assert!(
@@ -160,17 +126,17 @@ fn ids_come_from_both_and_from_each_alone(engine: Engine) -> Result<()> {
         let of = |store: &str| ("readable".to_owned(), store.to_owned());
         assert_eq!(stats, [of("far"), of("main")]);
         keys.hand_back().await;
-        let [its_main, its_far] = two.raw(main, far);
-        let without_far = opened(vec![its_main.clone(), away(its_far.clone())])?;
+        let [its_main, its_far] = raw(&two, main, far);
+        let without_far = open_all(vec![its_main.clone(), away(its_far.clone())])?;
         assert_eq!(buckets(&without_far, &mut all).await?, BTreeSet::from([0]));
         without_far.hand_back().await;
-        let without_main = opened(vec![away(its_main.clone()), its_far.clone()])?;
+        let without_main = open_all(vec![away(its_main.clone()), its_far.clone()])?;
         assert_eq!(
             buckets(&without_main, &mut all).await?,
             BTreeSet::from([100])
         );
         without_main.hand_back().await;
-        let without_both = opened(vec![away(its_main), away(its_far)])?;
+        let without_both = open_all(vec![away(its_main), away(its_far)])?;
         let failed = buckets(&without_both, &mut all).await.unwrap_err();
         assert_eq!(failed.cause(), Cause::StoreUnavailable, "{failed}");
         Ok(())
@@ -182,18 +148,17 @@ fn what_the_store_says_counts(engine: Engine) -> Result<()> {
     let two = Two::new(engine, "kw_buckets_says")?;
     let mut all = BTreeSet::new();
     runtime()?.block_on(async {
-        two.init().await?;
+        two.init(FAR).await?;
         // Each store alone, before they are divided.
-        let alone = |raw| opened(vec![alone(raw)]);
-        let [main, far] = two.raw(None, None);
+        let alone = |raw| open_all(vec![alone(raw)]);
+        let [main, far] = two.raw(FAR);
         let before = alone(main.clone())?;
         assert_eq!(buckets(&before, &mut all).await?, BTreeSet::from([0]));
-        let refused = two
-            .open(Some("1-99"), Some("100-255"))?
+        let refused = open(&two, Some("1-99"), Some("100-255"))?
             .divide_buckets()
             .await;
         assert_eq!(refused.unwrap_err().cause(), Cause::WorkerIdInUse);
-        two.open(Some("0-99"), Some("100-199"))?
+        open(&two, Some("0-99"), Some("100-199"))?
             .divide_buckets()
             .await?;
         // The first one still has its bucket, so this one has the next.
@@ -203,20 +168,20 @@ fn what_the_store_says_counts(engine: Engine) -> Result<()> {
             BTreeSet::from([100])
         );
         for (main, far) in [("0-100", "101-199"), ("0-49", "50-99"), ("0-1", "120-130")] {
-            let refused = two.open(Some(main), Some(far))?.divide_buckets().await;
+            let refused = open(&two, Some(main), Some(far))?.divide_buckets().await;
             assert_eq!(
                 refused.unwrap_err().cause(),
                 Cause::WorkerIdInUse,
                 "{main} {far}"
             );
             // Who is refused has closed nothing.
-            let [_, far] = two.raw(None, None);
+            let [_, far] = two.raw(FAR);
             buckets(&alone(far)?, &mut all).await?;
         }
-        two.open(Some("0-49"), Some("50-255"))?
+        open(&two, Some("0-49"), Some("50-255"))?
             .divide_buckets()
             .await?;
-        let keys = two.open(Some("0-49"), Some("50-255"))?;
+        let keys = open(&two, Some("0-49"), Some("50-255"))?;
         let found = buckets(&keys, &mut all).await?;
         assert!(found.is_subset(&BTreeSet::from([2, 50])), "{found:?}");
         Ok(())
@@ -228,25 +193,25 @@ fn a_store_that_was_restored_is_closed(engine: Engine) -> Result<()> {
     let two = Two::new(engine, "kw_buckets_restored")?;
     let mut all = BTreeSet::new();
     runtime()?.block_on(async {
-        two.init().await?;
+        two.init(FAR).await?;
         let (main, far) = (Some("0-99"), Some("100-255"));
-        let keys = two.open(main, far)?;
+        let keys = open(&two, main, far)?;
         keys.divide_buckets().await?;
         let restored = keys.store_named("far")?.by_itself();
         restored
             .restored(std::time::Duration::from_secs(60), Default::default())
             .await?;
-        let [its_main, its_far] = two.raw(main, far);
-        let far_alone = opened(vec![away(its_main), its_far])?;
+        let [its_main, its_far] = raw(&two, main, far);
+        let far_alone = open_all(vec![away(its_main), its_far])?;
         let refused = buckets(&far_alone, &mut all).await.unwrap_err();
         assert!(
             [Cause::WorkerIdUnset, Cause::StoreUnavailable].contains(&refused.cause()),
             "{refused}"
         );
-        let less = two.open(main, Some("100-200"))?.divide_buckets().await;
+        let less = open(&two, main, Some("100-200"))?.divide_buckets().await;
         assert_eq!(less.unwrap_err().cause(), Cause::WorkerIdInUse);
-        assert_eq!(two.open(main, far)?.divide_buckets().await?.len(), 2);
-        let found = buckets(&two.open(main, far)?, &mut all).await?;
+        assert_eq!(open(&two, main, far)?.divide_buckets().await?.len(), 2);
+        let found = buckets(&open(&two, main, far)?, &mut all).await?;
         assert!(found.is_subset(&BTreeSet::from([0, 100])), "{found:?}");
         Ok(())
     })
@@ -258,16 +223,20 @@ fn a_store_that_was_restored_from_before_the_division_is_closed() -> Result<()> 
     let two = Two::new(Engine::File, "kw_buckets_before")?;
     let mut all = BTreeSet::new();
     runtime()?.block_on(async {
-        two.init().await?;
-        let keys = two.open(Some("0-99"), Some("100-255"))?;
+        two.init(FAR).await?;
+        let keys = open(&two, Some("0-99"), Some("100-255"))?;
         keys.divide_buckets().await?;
         two.far.sql("DELETE FROM keywright_bucket")?;
         let restored = keys.store_named("far")?.by_itself();
         restored
             .restored(std::time::Duration::from_secs(60), Default::default())
             .await?;
-        let [_, far] = two.raw(None, None);
-        let refused = buckets(&opened(vec![alone(far)])?, &mut all).await;
+        // Counted up it could be one that somebody has read of the store that was lost.
+        let version = two.far.sql("SELECT version FROM keywright_bucket")?;
+        let version: u64 = version.iter().flatten().next().context("a row")?.parse()?;
+        assert!(version > 1_000_000, "{version}");
+        let [_, far] = two.raw(FAR);
+        let refused = buckets(&open_all(vec![alone(far)])?, &mut all).await;
         assert_eq!(refused.unwrap_err().cause(), Cause::WorkerIdUnset);
         Ok(())
     })
@@ -277,22 +246,22 @@ fn a_store_that_was_restored_from_before_the_division_is_closed() -> Result<()> 
 fn what_databases_are_assigned_stays_with_their_store(engine: Engine) -> Result<()> {
     let two = Two::new(engine, "kw_buckets_assigned")?;
     runtime()?.block_on(async {
-        two.init().await?;
-        let [main, far] = two.raw(None, None);
+        two.init(FAR).await?;
+        let [main, far] = two.raw(FAR);
         let assigns = |raw: &RawStoreSettings, range: &str| {
             let snowflake = RawSnowflakeSettings {
                 leased_worker_ids: Some("512-600".to_owned()),
                 assigned_worker_ids: Some(range.to_owned()),
                 ..RawSnowflakeSettings::default()
             };
-            opened_with(vec![alone(raw.clone())], snowflake)
+            open_with(vec![alone(raw.clone())], &snowflake)
         };
         let in_use = |refused: Option<Failure>| {
             let refused = refused.expect("it is refused");
             assert_eq!(refused.cause(), Cause::WorkerIdInUse, "{refused}");
         };
         assigns(&far, "5-9")?.record_worker_ids(false).await?;
-        let divide = two.open(Some("0-99"), Some("100-199"))?;
+        let divide = open(&two, Some("0-99"), Some("100-199"))?;
         in_use(divide.divide_buckets().await.err());
         assigns(&far, "105-109")?.record_worker_ids(true).await?;
         divide.divide_buckets().await?;
@@ -303,7 +272,7 @@ fn what_databases_are_assigned_stays_with_their_store(engine: Engine) -> Result<
         }
         assigns(&main, "90-99")?.record_worker_ids(true).await?;
         assigns(&far, "100-120")?.record_worker_ids(true).await?;
-        let divide = two.open(Some("0-89"), Some("90-199"))?;
+        let divide = open(&two, Some("0-89"), Some("90-199"))?;
         in_use(divide.divide_buckets().await.err());
         Ok(())
     })

@@ -1,16 +1,14 @@
 //! Tags in two stores, of which one is in a file and the other on each engine: made in one, moved to the other and back, broken off after every step.
 
 use keywright_core::{Cause, Step};
-use keywright_store::{
-    Failure, Keys, MoveProgress, RawSnowflakeSettings, RawStoreSettings, RawStores, Relocating,
-    StoreSettings, TagOptions,
-};
+use keywright_store::{Failure, Keys, MoveProgress, RawStoreSettings, Relocating, TagOptions};
 use keywright_testkit::Result;
 
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag,
 };
 use crate::others::LEAF;
+use crate::two::{Two, open_all};
 
 on_engines!(
     a_move_that_breaks_off_anywhere_is_gone_on_with,
@@ -31,48 +29,6 @@ fn on_mysql() -> Result<()> {
 const STEPS: usize = 5;
 /// After so many the tombstone is there.
 const CLOSED: usize = 3;
-
-/// Two stores, `main` and `far`; the tags of that pattern are in the latter.
-struct Two {
-    main: Schema,
-    far: Schema,
-}
-
-impl Two {
-    fn new(engine: Engine, name: &str) -> Result<Two> {
-        Ok(Two {
-            main: Schema::of(Engine::File, name)?,
-            far: Schema::of(engine, name)?,
-        })
-    }
-
-    fn raw(&self, pattern: &str) -> RawStores {
-        RawStores(vec![
-            RawStoreSettings {
-                name: "main".to_owned(),
-                ..self.main.raw()
-            },
-            RawStoreSettings {
-                name: "far".to_owned(),
-                tags: vec![pattern.to_owned()],
-                ..self.far.raw()
-            },
-        ])
-    }
-
-    fn open(&self, pattern: &str) -> Result<Keys> {
-        let settings = StoreSettings::of_all(&self.raw(pattern), &RawSnowflakeSettings::default())?;
-        Ok(Keys::open(settings)?)
-    }
-
-    async fn init(&self, pattern: &str) -> Result<Keys> {
-        let keys = self.open(pattern)?;
-        for store in keys.stores() {
-            store.init().await?;
-        }
-        Ok(keys)
-    }
-}
 
 async fn takes(keys: &Keys, by: &str, log: &IssuedLog) -> std::result::Result<(), Failure> {
     let taken = keys.source(&segment("orders"))?.take(30, true).await?;
@@ -226,15 +182,12 @@ fn a_tag_that_was_there_before_the_second_store(engine: Engine) -> Result<()> {
             .unwrap_err();
         assert_eq!(refused.cause(), Cause::TagHomeUnknown, "{refused}");
         // The second store is gone, and a program starts: its own tags go on.
-        let raw = two.raw("far.*");
-        let away = RawStores(vec![
-            raw.0[0].clone(),
-            RawStoreSettings {
-                store_ms_max: 500,
-                wait_ms_max: 500,
-                ..raw.0[1].clone()
-            },
-        ]);
+        let [main, far] = two.raw("far.*");
+        let away = RawStoreSettings {
+            store_ms_max: 500,
+            wait_ms_max: 500,
+            ..far
+        };
         let forgotten = RawStoreSettings {
             url: two
                 .far
@@ -242,14 +195,13 @@ fn a_tag_that_was_there_before_the_second_store(engine: Engine) -> Result<()> {
                 .url
                 .replace("kw_home_before", "kw_home_nowhere")
                 .replace("store.db", "nowhere.db"),
-            ..away.0[1].clone()
+            ..away.clone()
         };
-        let settings = |raw| StoreSettings::of_all(&raw, &RawSnowflakeSettings::default());
         // Another address is another store, until init has looked.
-        let other = Keys::open(settings(RawStores(vec![raw.0[0].clone(), forgotten]))?)?;
+        let other = open_all(vec![main.clone(), forgotten])?;
         let refused = takes(&other, "another", &log).await.unwrap_err();
         assert_eq!(refused.cause(), Cause::TagHomeUnknown, "{refused}");
-        takes(&Keys::open(settings(away)?)?, "again", &log).await?;
+        takes(&open_all(vec![main, away])?, "again", &log).await?;
         Ok(())
     })
 }
@@ -273,11 +225,7 @@ fn a_tag_of_another_system_is_closed_in_our_store() -> Result<()> {
         tags: vec!["orders".to_owned()],
         ..named("far", leaf.raw())
     };
-    let opened = |main: RawStoreSettings| {
-        let raw = RawStores(vec![named("main", main), far.clone()]);
-        let settings = StoreSettings::of_all(&raw, &RawSnowflakeSettings::default())?;
-        anyhow::Ok(Keys::open(settings)?)
-    };
+    let opened = |main| open_all(vec![named("main", main), far.clone()]);
     runtime()?.block_on(async {
         let keys = opened(main.raw())?;
         for store in keys.stores() {
@@ -373,14 +321,8 @@ fn a_row_that_waits_is_opened_by_its_own_move_alone(engine: Engine) -> Result<()
             "{text:?}"
         );
         // A configuration that has not the store where it is open.
-        let third = RawStores(vec![RawStoreSettings {
-            name: "main".to_owned(),
-            ..two.main.raw()
-        }]);
-        let third = Keys::open(StoreSettings::of_all(
-            &third,
-            &RawSnowflakeSettings::default(),
-        )?)?;
+        let [main, _] = two.raw("elsewhere.*");
+        let third = open_all(vec![main])?;
         let made = third.create_tag(&tag("orders"), &small_steps(100)).await;
         assert_eq!(made.unwrap_err().cause(), Cause::TagExists);
         let settled = back.settle(&tag("orders")).await.unwrap_err();

@@ -37,4 +37,5 @@ mod strict;
 mod switched_snowflake;
 mod switches;
 mod texts;
+mod two;
 mod users;
