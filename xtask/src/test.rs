@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use keywright_testkit::{Extension, PgVersion};
+use keywright_testkit::{Extension, PgVersion, ProxyProcess};
 
 use crate::install::PG_CONFIG;
 use crate::shell::step;
@@ -50,10 +50,14 @@ impl Test {
             needs::install(&needs::to_check_links())?;
             check::lints()?;
             let built = build(&suites)?;
-            self.run_those_of(&built, Starts::Nothing, &mut tally)?;
+            step("building the program");
+            // By itself, as people build it: with other packages its dependencies have features that only their tests ask for.
+            let program = ProxyProcess::program()?.display().to_string();
+            let environment = [(ProxyProcess::VARIABLE, program)];
+            self.run_those_of(&built, Starts::Nothing, &environment, &mut tally)?;
             tally.note("fuzzing", fuzz::each(fuzz::SECONDS, None));
             for starts in [Starts::MySql, Starts::Both, Starts::Postgres] {
-                self.run_those_of(&built, starts, &mut tally)?;
+                self.run_those_of(&built, starts, &environment, &mut tally)?;
             }
             return tally.close(started.elapsed().as_secs());
         };
@@ -78,7 +82,7 @@ impl Test {
             needs::install(&needs::to_run_redis_clients())?;
         }
         for starts in Starts::ALL {
-            self.run_those_of(&found, starts, &mut tally)?;
+            self.run_those_of(&found, starts, &[], &mut tally)?;
         }
         tally.close(started.elapsed().as_secs())
     }
@@ -101,20 +105,26 @@ impl Test {
     }
 
     /// Runs the suites that start such servers, those of PostgreSQL on each wanted version.
-    fn run_those_of(&self, built: &[Built], starts: Starts, tally: &mut Tally) -> Result<()> {
+    fn run_those_of(
+        &self,
+        built: &[Built],
+        starts: Starts,
+        environment: &[(&str, String)],
+        tally: &mut Tally,
+    ) -> Result<()> {
         let those: Vec<&Built> = built
             .iter()
             .filter(|built| built.suite.starts == starts)
             .collect();
         match starts {
-            Starts::Nothing | Starts::MySql => return tally.run(those, &[]),
+            Starts::Nothing | Starts::MySql => return tally.run(those, environment),
             Starts::Postgres | Starts::Both if those.is_empty() => return Ok(()),
             Starts::Postgres | Starts::Both => {}
         }
         step("building the extension for PostgreSQL 15");
         Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
         if starts == Starts::Both {
-            return tally.run(those, &[]);
+            return tally.run(those, environment);
         }
         for version in PgVersion::ALL {
             if self.all_versions || version == PgVersion::V15 {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use keywright_testkit::{Result, workspace_root};
+use keywright_testkit::{ProxyProcess, Result, workspace_root};
 
 /// What a command's help lists: its subcommands, and its options.
 #[derive(Default)]
@@ -15,12 +15,8 @@ struct Help {
 }
 
 impl Help {
-    fn of(program: &[&str], words: &[&str]) -> Result<Help> {
-        let [first, rest @ ..] = program else {
-            return Ok(Help::default());
-        };
-        let output = Command::new(first)
-            .args(rest)
+    fn of(program: &Path, words: &[&str]) -> Result<Help> {
+        let output = Command::new(program)
             .args(words)
             .arg("--help")
             .current_dir(workspace_root())
@@ -99,7 +95,7 @@ fn words_behind<'a>(line: &'a str, program: &str) -> Option<Vec<&'a str>> {
 }
 
 /// What is wrong with the commands of one program.
-fn wrong(program: &str, by: &[&str]) -> Result<(usize, Vec<String>)> {
+fn wrong(program: &str, by: &Path) -> Result<(usize, Vec<String>)> {
     let mut helps: BTreeMap<String, Help> = BTreeMap::new();
     helps.insert(String::new(), Help::of(by, &[])?);
     let (mut seen, mut wrong) = (0, Vec::new());
@@ -147,7 +143,7 @@ fn wrong(program: &str, by: &[&str]) -> Result<(usize, Vec<String>)> {
 
 #[test]
 fn commands_of_xtask_exist() -> Result<()> {
-    let (seen, wrong) = wrong("cargo xtask", &[env!("CARGO_BIN_EXE_xtask")])?;
+    let (seen, wrong) = wrong("cargo xtask", Path::new(env!("CARGO_BIN_EXE_xtask")))?;
     assert!(seen > 10, "only {seen} commands");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
@@ -155,16 +151,8 @@ fn commands_of_xtask_exist() -> Result<()> {
 
 #[test]
 fn commands_of_the_program_exist() -> Result<()> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let by = [
-        cargo.as_str(),
-        "run",
-        "--quiet",
-        "--package",
-        "keywright-proxy",
-        "--",
-    ];
-    let (seen, wrong) = wrong("keywright", &by)?;
+    let program = ProxyProcess::program()?;
+    let (seen, wrong) = wrong("keywright", &program)?;
     assert!(seen > 10, "only {seen} commands");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
@@ -173,10 +161,10 @@ fn commands_of_the_program_exist() -> Result<()> {
 /// A wrong option and a wrong command are found.
 #[test]
 fn what_does_not_exist_is_found() -> Result<()> {
-    let by = [env!("CARGO_BIN_EXE_xtask")];
-    let top = Help::of(&by, &[])?;
+    let by = Path::new(env!("CARGO_BIN_EXE_xtask"));
+    let top = Help::of(by, &[])?;
     assert!(top.has_command("soak") && !top.has_command("soaks"));
-    let soak = Help::of(&by, &["test"])?;
+    let soak = Help::of(by, &["test"])?;
     assert!(soak.has_option("--list") && !soak.has_option("--lists"));
     assert_eq!(
         words_behind("$ cargo xtask test --list # x", "cargo xtask"),

@@ -37,6 +37,14 @@ impl ProxyProcess {
     /// The variable that names a program to test in place of building it, such as an installed one.
     pub const VARIABLE: &'static str = program::VARIABLE;
 
+    /// The program that is started: built once in a process, unless [`Self::VARIABLE`] names one.
+    ///
+    /// # Errors
+    /// It does not build.
+    pub fn program() -> Result<PathBuf> {
+        built_once()
+    }
+
     /// Builds the proxy, once in a process, and starts it.
     ///
     /// # Errors

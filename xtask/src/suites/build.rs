@@ -1,5 +1,6 @@
 //! Builds suites and asks the programs for their tests.
 
+use std::collections::BTreeSet;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,27 +24,23 @@ pub(crate) struct Built {
 /// What runs a suite.
 enum Program {
     Executable(PathBuf),
-    /// Examples in documentation are built and run in one go, by cargo.
-    Cargo,
+    /// Examples in documentation are built and run in one go, by cargo: those of all these packages, of which others are left out.
+    Cargo(Vec<String>),
 }
 
-/// Builds suites, package by package, and lists their tests.
+/// Builds suites and lists their tests.
 ///
 /// # Errors
 /// A suite cannot be built; the compiler has said why.
 pub(crate) fn build(suites: &[Suite]) -> Result<Vec<Built>> {
-    let mut packages: Vec<&str> = suites.iter().map(|suite| suite.package.as_str()).collect();
-    packages.sort_unstable();
-    packages.dedup();
-    let mut executables = Vec::new();
-    for package in packages {
-        executables.extend(executables_of(package, suites)?);
-    }
+    // Of all in one go: what they depend on has the features then that any of them asks for, and is compiled once.
+    let packages: BTreeSet<&str> = suites.iter().map(|suite| suite.package.as_str()).collect();
+    let executables = executables(&packages, suites)?;
     suites
         .iter()
         .map(|suite| {
             let program = match suite.form {
-                Form::Doc => Program::Cargo,
+                Form::Doc => Program::Cargo(packages.iter().copied().map(str::to_owned).collect()),
                 Form::Library | Form::Program | Form::Integration => {
                     let built = executables.iter().find(|(root, _)| *root == suite.root);
                     let (_, executable) = built
@@ -57,24 +54,19 @@ pub(crate) fn build(suites: &[Suite]) -> Result<Vec<Built>> {
 }
 
 /// Each with the file at its root.
-fn executables_of(package: &str, suites: &[Suite]) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let of_package = suites.iter().filter(|suite| suite.package == package);
-    let mut command = cargo(["test", "--no-run", "--package", package]);
-    command.arg("--message-format=json-render-diagnostics");
-    let mut any = false;
-    for suite in of_package {
-        any |= suite.form != Form::Doc;
-        match suite.form {
-            Form::Library => command.arg("--lib"),
-            Form::Program => command.args(["--bin", &suite.name]),
-            Form::Integration => command.args(["--test", &suite.name]),
-            Form::Doc => &mut command,
-        };
-    }
-    if !any {
+fn executables(packages: &BTreeSet<&str>, suites: &[Suite]) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let targets: BTreeSet<String> = suites.iter().filter_map(target).collect();
+    if targets.is_empty() {
         return Ok(Vec::new());
     }
-    step(&format!("building tests of {package}"));
+    let mut command = cargo(["test", "--no-run"]);
+    command.arg("--message-format=json-render-diagnostics");
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    command.args(targets);
+    let packages = Vec::from_iter(packages.iter().copied()).join(", ");
+    step(&format!("building tests of {packages}"));
     let mut cargo = command.stdout(Stdio::piped()).spawn()?;
     let said = cargo.stdout.take().context("cargo says nothing")?;
     let mut executables = Vec::new();
@@ -89,9 +81,19 @@ fn executables_of(package: &str, suites: &[Suite]) -> Result<Vec<(PathBuf, PathB
     }
     let status = cargo.wait()?;
     if !status.success() {
-        bail!("the tests of {package} could not be built: {status}");
+        bail!("the tests of {packages} could not be built: {status}");
     }
     Ok(executables)
+}
+
+/// How cargo is told of it; examples are not built before they run.
+fn target(suite: &Suite) -> Option<String> {
+    match suite.form {
+        Form::Library => Some("--lib".to_owned()),
+        Form::Program => Some(format!("--bin={}", suite.name)),
+        Form::Integration => Some(format!("--test={}", suite.name)),
+        Form::Doc => None,
+    }
 }
 
 impl Built {
@@ -105,7 +107,9 @@ impl Built {
         let mut command = built.command();
         let said = output(command.args(["--list", "--format", "terse"]))?;
         let tests = said.lines().filter_map(|line| line.strip_suffix(": test"));
-        built.tests = tests.map(str::to_owned).collect();
+        let place = format!("{}::", built.suite.place());
+        let is_ours = |test: &&str| built.path_of(test).starts_with(&place);
+        built.tests = tests.filter(is_ours).map(str::to_owned).collect();
         Ok(built)
     }
 
@@ -142,14 +146,14 @@ impl Built {
                     .env("CARGO_MANIFEST_DIR", &self.suite.package_dir);
                 command
             }
-            Program::Cargo => cargo([
-                "test",
-                "--quiet",
-                "--doc",
-                "--package",
-                &self.suite.package,
-                "--",
-            ]),
+            Program::Cargo(packages) => {
+                let mut command = cargo(["test", "--quiet", "--doc"]);
+                for package in packages {
+                    command.args(["--package", package]);
+                }
+                command.arg("--");
+                command
+            }
         }
     }
 
@@ -159,10 +163,11 @@ impl Built {
         if self.narrowed {
             command.arg("--exact").args(&self.tests);
         }
-        // A test that is left out is no test.
-        if self.suite.form != Form::Doc {
-            command.arg("--include-ignored");
-        }
+        match self.suite.form {
+            // A test that is left out is no test.
+            Form::Library | Form::Program | Form::Integration => command.arg("--include-ignored"),
+            Form::Doc => command.arg(self.suite.place().replace("::", "/")),
+        };
         command
     }
 }

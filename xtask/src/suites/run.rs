@@ -2,22 +2,47 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdout, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use keywright_testkit::{SERVER_DATA_VARIABLE, server_data_in_memory};
+use keywright_testkit::{ProxyProcess, SERVER_DATA_VARIABLE, server_data_in_memory};
 
 use super::build::Built;
 use super::{Form, Starts};
 use crate::shell::step;
 
-/// How many tests run at once that start servers of their own: one more than the smallest machine has cores, for they often wait.
+/// How many suites run at once that start servers: the last tests of one often only wait.
+const LANES: usize = 2;
+/// How many tests of each run at once then.
+const THREADS_IN_LANE: &str = "2";
+/// How many tests of a suite that runs alone run at once that start servers of their own: one more than the smallest machine has cores, for they often wait.
 const THREADS: &str = "3";
 
 /// How often it is looked whether a silent suite has ended.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// In which way a suite runs.
+struct Way<'a> {
+    environment: &'a [(&'a str, String)],
+    /// Stands before each of its lines: whose it is would not be clear otherwise.
+    before: String,
+    /// How many tests run at once that start servers.
+    threads: &'static str,
+}
+
+impl<'a> Way<'a> {
+    /// Nothing else runs beside it.
+    fn alone(environment: &'a [(&'a str, String)]) -> Self {
+        Self {
+            environment,
+            before: String::new(),
+            threads: THREADS,
+        }
+    }
+}
 
 /// How tests ended.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,7 +54,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Runs the wanted tests of suites, one suite after the other, with this in their environment. A failure stops nothing.
+    /// Runs the wanted tests of suites, with this in their environment: suites that start servers two at a time, others one after the other. A
+    /// failure stops nothing.
     ///
     /// # Errors
     /// A suite cannot be started.
@@ -38,27 +64,68 @@ impl Tally {
         suites: impl IntoIterator<Item = &'a Built>,
         environment: &[(&str, String)],
     ) -> Result<()> {
-        for built in suites.into_iter().filter(|built| !built.tests.is_empty()) {
-            let set: String = environment
-                .iter()
-                .map(|(name, value)| format!(", {name}={value}"))
-                .collect();
-            step(&format!("{}{set}", built.suite.title()));
-            let mut of_suite = Tally::default();
-            let ended_well = of_suite.run_one(built, environment)?;
-            of_suite.settle(&built.suite.place(), built.tests.len(), ended_well);
-            self.add(of_suite);
+        let wanted = suites.into_iter().filter(|built| !built.tests.is_empty());
+        let (alone, together): (Vec<&Built>, Vec<&Built>) =
+            wanted.partition(|built| built.suite.starts == Starts::Nothing);
+        for built in alone {
+            self.add(Tally::of(built, &Way::alone(environment))?);
+        }
+        self.run_together(&together, environment)
+    }
+
+    fn run_together(&mut self, suites: &[&Built], environment: &[(&str, String)]) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let lane = || -> Result<Tally> {
+            let mut tally = Tally::default();
+            while let Some(built) = suites.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let way = match suites.len() {
+                    1 => Way::alone(environment),
+                    _ => Way {
+                        environment,
+                        before: format!("{}: ", built.suite.name),
+                        threads: THREADS_IN_LANE,
+                    },
+                };
+                tally.add(Tally::of(built, &way)?);
+            }
+            Ok(tally)
+        };
+        let lanes: Vec<Result<Tally>> = thread::scope(|scope| {
+            let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+            let ended = lanes.into_iter().map(|lane| match lane.join() {
+                Ok(tally) => tally,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            ended.collect()
+        });
+        for tally in lanes {
+            self.add(tally?);
         }
         Ok(())
     }
 
+    /// Of one suite.
+    fn of(built: &Built, way: &Way) -> Result<Tally> {
+        // The program is the same for all suites.
+        let shown = way.environment.iter();
+        let shown = shown.filter(|(name, _)| *name != ProxyProcess::VARIABLE);
+        let set: String = shown
+            .map(|(name, value)| format!(", {name}={value}"))
+            .collect();
+        step(&format!("{}{set}", built.suite.title()));
+        let mut tally = Tally::default();
+        let ended_well = tally.run_one(built, way)?;
+        tally.settle(&built.suite.place(), built.tests.len(), ended_well);
+        Ok(tally)
+    }
+
     /// Returns whether the program ended as one does whose tests have all passed.
-    fn run_one(&mut self, built: &Built, environment: &[(&str, String)]) -> Result<bool> {
+    fn run_one(&mut self, built: &Built, way: &Way) -> Result<bool> {
         let mut command = built.run_command();
         match built.suite.starts {
             Starts::Nothing => {}
             Starts::MySql | Starts::Postgres | Starts::Both => {
-                command.args(["--test-threads", THREADS]);
+                command.args(["--test-threads", way.threads]);
                 if let Some(directory) = server_data_in_memory()? {
                     command.env(SERVER_DATA_VARIABLE, directory);
                 }
@@ -68,7 +135,8 @@ impl Tally {
         if built.suite.form == Form::Integration && built.suite.name == "simulation" {
             command.arg("--nocapture");
         }
-        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        let environment = way.environment.iter();
+        command.envs(environment.map(|(name, value)| (name, value)));
         let mut running = command
             .stdout(Stdio::piped())
             .spawn()
@@ -80,8 +148,7 @@ impl Tally {
         loop {
             match lines.recv_timeout(LOOK) {
                 Ok(line) => {
-                    shown.write_all(&line)?;
-                    shown.write_all(b"\n")?;
+                    shown.write_all(&[way.before.as_bytes(), &line, b"\n"].concat())?;
                     self.read(&String::from_utf8_lossy(&line), |test| built.path_of(test));
                 }
                 // A server that a test left behind may hold the other end open.
