@@ -147,9 +147,41 @@ fn updated_rows(payload: &[u8]) -> Option<u64> {
     (numbers.count() == 1).then_some(second)
 }
 
-/// Whether a text may ask for ROW_COUNT().
+/// Whether a text may ask for ROW_COUNT(). Texts may be long: only what stands around a `_` is looked at.
 pub(crate) fn names_row_count(text: &[u8]) -> bool {
+    const BEFORE: usize = "row".len();
     const NAME: &[u8] = b"row_count";
-    text.windows(NAME.len())
-        .any(|part| part.eq_ignore_ascii_case(NAME))
+    memchr::memchr_iter(b'_', text).any(|at| {
+        let start = at.checked_sub(BEFORE);
+        let part = start.and_then(|start| text.get(start..)?.get(..NAME.len()));
+        part.is_some_and(|part| part.eq_ignore_ascii_case(NAME))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_row_count;
+
+    #[test]
+    fn row_count_is_seen_wherever_it_stands() {
+        for text in [
+            "row_count",
+            "SELECT ROW_COUNT(), 1",
+            "_Row_Count",
+            "a_b row_row_count",
+        ] {
+            assert!(names_row_count(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "",
+            "_",
+            "_count",
+            "ow_count",
+            "row_coun",
+            "rowcount()",
+            "row _count",
+        ] {
+            assert!(!names_row_count(text.as_bytes()), "{text}");
+        }
+    }
 }
