@@ -36,7 +36,7 @@ pub use machine::flood::take_until_refused;
 pub use machine::ports::free_port;
 pub use machine::relay::Relay;
 pub use machine::running::Program;
-pub use machine::scratch::{SERVER_DATA_VARIABLE, server_data_in_memory};
+pub use machine::scratch::{SERVER_DATA_VARIABLE, scratch_dir, server_data_in_memory};
 pub use machine::text::assert_has;
 pub use machine::wait::{WAIT_MAX, wait_until};
 pub use mysql::client::MariaError;

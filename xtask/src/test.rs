@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use keywright_testkit::{Extension, PgVersion, ProxyProcess};
 
@@ -40,7 +40,7 @@ impl Test {
         let mut tally = Tally::default();
         let Some(name) = &self.name else {
             if self.list {
-                list(&build(&suites)?);
+                list(&build(&suites)?.suites);
                 return Ok(());
             }
             needs::install(&self.needs(&Starts::ALL))?;
@@ -50,15 +50,15 @@ impl Test {
             needs::install(&needs::to_check_links())?;
             check::lints()?;
             let built = build(&suites)?;
-            step("building the program");
-            // By itself, as people build it: with other packages its dependencies have features that only their tests ask for.
-            let program = ProxyProcess::program()?.display().to_string();
-            let environment = [(ProxyProcess::VARIABLE, program)];
-            self.run_those_of(&built, Starts::Nothing, &environment, &mut tally)?;
+            let program = built.program.context("cargo built no program")?;
+            let program = (ProxyProcess::VARIABLE, program.display().to_string());
+            let (others, with_servers): (Vec<Built>, Vec<Built>) = built
+                .suites
+                .into_iter()
+                .partition(|built| built.suite.starts == Starts::Nothing);
+            tally.run(&others, std::slice::from_ref(&program))?;
             tally.note("fuzzing", fuzz::each(fuzz::SECONDS, None));
-            for starts in [Starts::MySql, Starts::Both, Starts::Postgres] {
-                self.run_those_of(&built, starts, &environment, &mut tally)?;
-            }
+            self.run_with_servers(&with_servers, &[program], &mut tally)?;
             return tally.close(started.elapsed().as_secs());
         };
         let found = find(&suites, name)?;
@@ -81,9 +81,7 @@ impl Test {
         if is_found(PORT) {
             needs::install(&needs::to_run_redis_clients())?;
         }
-        for starts in Starts::ALL {
-            self.run_those_of(&found, starts, &[], &mut tally)?;
-        }
+        self.run_with_servers(&found, &[], &mut tally)?;
         tally.close(started.elapsed().as_secs())
     }
 
@@ -104,33 +102,28 @@ impl Test {
         needs
     }
 
-    /// Runs the suites that start such servers, those of PostgreSQL on each wanted version.
-    fn run_those_of(
+    /// Runs suites, those that start PostgreSQL and nothing else on each wanted version.
+    fn run_with_servers(
         &self,
         built: &[Built],
-        starts: Starts,
         environment: &[(&str, String)],
         tally: &mut Tally,
     ) -> Result<()> {
-        let those: Vec<&Built> = built
-            .iter()
-            .filter(|built| built.suite.starts == starts)
-            .collect();
-        match starts {
-            Starts::Nothing | Starts::MySql => return tally.run(those, environment),
-            Starts::Postgres | Starts::Both if those.is_empty() => return Ok(()),
-            Starts::Postgres | Starts::Both => {}
+        if built.iter().any(|built| built.suite.starts.postgres()) {
+            step("building the extension for PostgreSQL 15");
+            Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
         }
-        step("building the extension for PostgreSQL 15");
-        Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
-        if starts == Starts::Both {
-            return tally.run(those, environment);
-        }
-        for version in PgVersion::ALL {
-            if self.all_versions || version == PgVersion::V15 {
-                let environment = [(PgVersion::VARIABLE, version.to_string())];
-                tally.run(those.iter().copied(), &environment)?;
-            }
+        let on = |version: PgVersion| {
+            let version = (PgVersion::VARIABLE, version.to_string());
+            [environment, &[version]].concat()
+        };
+        tally.run(built, &on(PgVersion::V15))?;
+        let others = PgVersion::ALL.into_iter();
+        let others = others.filter(|version| self.all_versions && *version != PgVersion::V15);
+        for version in others {
+            let of_version = built.iter();
+            let of_version = of_version.filter(|built| built.suite.starts == Starts::Postgres);
+            tally.run(of_version, &on(version))?;
         }
         Ok(())
     }

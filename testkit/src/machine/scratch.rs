@@ -41,6 +41,19 @@ pub fn server_data_in_memory() -> Result<Option<&'static Path>> {
     Ok((room_bytes.min(memory_bytes) >= MEMORY_BYTES_MIN).then_some(directory))
 }
 
+/// A directory for the files that programs write while they give keys, in memory where servers' data is: a disk that stands still for seconds is not what
+/// such tests are about.
+///
+/// # Errors
+/// It cannot be made.
+pub fn scratch_dir() -> Result<TempDir> {
+    let base = env::var_os(SERVER_DATA_VARIABLE).map_or_else(env::temp_dir, PathBuf::from);
+    let dir = tempfile::Builder::new()
+        .prefix("keywright-files-")
+        .tempdir_in(&base);
+    dir.with_context(|| format!("making a temporary directory in {}", base.display()))
+}
+
 /// A directory that the account can enter, removed when dropped. The path is short: a socket's may have 107 bytes.
 #[derive(Debug)]
 pub(crate) struct Scratch {

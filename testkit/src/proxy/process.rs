@@ -37,6 +37,9 @@ impl ProxyProcess {
     /// The variable that names a program to test in place of building it, such as an installed one.
     pub const VARIABLE: &'static str = program::VARIABLE;
 
+    /// What the program's file is called.
+    pub const NAME: &'static str = program::NAME;
+
     /// The program that is started: built once in a process, unless [`Self::VARIABLE`] names one.
     ///
     /// # Errors

@@ -1,11 +1,14 @@
 //! The program, found or built.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use once_cell::sync::OnceCell;
 
 use crate::{Result, cargo, workspace_root};
+
+/// What its file is called.
+pub(super) const NAME: &str = "keywright";
 
 /// The variable that names a program to test in place of building it, such as an installed one.
 pub(super) const VARIABLE: &str = "KEYWRIGHT_PROXY_PROGRAM";
@@ -34,6 +37,5 @@ fn build() -> Result<PathBuf> {
     if !status.success() {
         bail!("the proxy could not be built: {status}");
     }
-    let program: &Path = "debug/keywright".as_ref();
-    Ok(target.join(program))
+    Ok(target.join("debug").join(NAME))
 }

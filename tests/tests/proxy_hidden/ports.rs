@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{ProxyConfig, ProxyProcess, Result, assert_has};
+use keywright_testkit::{ProxyConfig, ProxyProcess, Result, assert_has, scratch_dir};
 use tempfile::TempDir;
 
 use crate::{KEY, hidden};
@@ -12,7 +12,7 @@ const KEYS: &str = "keys = { orders = \"segment:orders\" }\n";
 
 /// A program with both kinds of key port over a store in a file.
 fn open() -> Result<(TempDir, ProxyConfig, ProxyProcess)> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let config = ProxyConfig {
         http_ports: vec![KEYS.to_owned()],
         ..ProxyConfig::key_port(&scratch.path().join("store.db"), KEYS)

@@ -13,7 +13,7 @@ mod users;
 
 use std::path::Path;
 
-use keywright_testkit::{ProxyConfig, ProxyProcess, Result};
+use keywright_testkit::{ProxyConfig, ProxyProcess, Result, scratch_dir};
 use tempfile::TempDir;
 
 use client::HttpClient;
@@ -36,7 +36,7 @@ impl Port {
     }
 
     fn start_with(lines: &str, more: impl FnOnce(ProxyConfig) -> ProxyConfig) -> Result<Port> {
-        let scratch = TempDir::new()?;
+        let scratch = scratch_dir()?;
         let config = more(config_at(scratch.path(), lines));
         ProxyProcess::said(&config, &["init"])?;
         Ok(Port {

@@ -16,7 +16,7 @@ mod tags;
 use std::path::Path;
 
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{ProxyConfig, ProxyProcess, Result, WAIT_MAX, wait_until};
+use keywright_testkit::{ProxyConfig, ProxyProcess, Result, WAIT_MAX, scratch_dir, wait_until};
 use tempfile::TempDir;
 
 /// A name of each kind.
@@ -49,7 +49,7 @@ impl Port {
     }
 
     fn start_with(lines: &str, more: impl FnOnce(ProxyConfig) -> ProxyConfig) -> Result<Port> {
-        let scratch = TempDir::new()?;
+        let scratch = scratch_dir()?;
         let config = more(config_at(scratch.path(), lines));
         ProxyProcess::said(&config, &["init"])?;
         Ok(Port {

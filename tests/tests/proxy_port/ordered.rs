@@ -12,7 +12,9 @@ mod strict;
 
 use anyhow::Context;
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
+use keywright_testkit::{
+    ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, scratch_dir, wait_until,
+};
 use tempfile::TempDir;
 
 const KEYS: &str = "keys = { orders = \"segment:orders\", more = \"segment:more\", plain = \"segment:plain\", flakes = \"snowflake\" }\n";
@@ -31,7 +33,7 @@ struct Nodes {
 impl Nodes {
     /// With a store in a file.
     fn start(count: usize, lines: &str) -> Result<Nodes> {
-        let scratch = TempDir::new()?;
+        let scratch = scratch_dir()?;
         let file = scratch.path().join("store.db");
         let url = ProxyConfig::key_port(&file, "");
         Nodes::start_with("--monotonic", lines, &vec![url; count], scratch)
@@ -39,7 +41,7 @@ impl Nodes {
 
     /// Of strict tags.
     fn start_strict(count: usize, lines: &str) -> Result<Nodes> {
-        let scratch = TempDir::new()?;
+        let scratch = scratch_dir()?;
         let url = ProxyConfig::key_port(&scratch.path().join("store.db"), "");
         Nodes::start_with("--strict", lines, &vec![url; count], scratch)
     }

@@ -1,8 +1,7 @@
 //! What users of key ports may do with which names, and what others are told.
 
 use keywright_testkit::redis::RespValue;
-use keywright_testkit::{ProxyProcess, Result, assert_has};
-use tempfile::TempDir;
+use keywright_testkit::{ProxyProcess, Result, assert_has, scratch_dir};
 
 use super::{PASSWORD, USERS, bulk, client_as, config_at, ok, port_with_users};
 
@@ -145,7 +144,7 @@ fn strangers_are_told_nothing() -> Result<()> {
 /// The command, as people use it.
 #[test]
 fn the_command_says_what_it_did() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let config = config_at(scratch.path(), "users = true\n");
     ProxyProcess::said(&config, &["init"])?;
     ProxyProcess::add_user(&config, "root", PASSWORD, &[("administer", "*")])?;
@@ -209,7 +208,7 @@ fn the_command_says_what_it_did() -> Result<()> {
 /// Whoever may use the store's account makes the first administrator, who makes the others.
 #[test]
 fn init_makes_the_first_administrator() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let config = config_at(scratch.path(), "users = true\n");
     let file = scratch.path().join("password").display().to_string();
     std::fs::write(&file, format!("{PASSWORD}\nanother line\n"))?;

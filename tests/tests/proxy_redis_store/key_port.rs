@@ -3,7 +3,9 @@
 use std::fs;
 
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{Pki, ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
+use keywright_testkit::{
+    Pki, ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, scratch_dir, wait_until,
+};
 
 use super::{Far, Given, KEYS, checked, near, not_started, series};
 
@@ -144,7 +146,7 @@ fn names_that_give_no_ranges_are_refused() -> Result<()> {
 
 #[test]
 fn ordered_tags_are_refused() -> Result<()> {
-    let scratch = tempfile::TempDir::new()?;
+    let scratch = scratch_dir()?;
     let lines = "keys = { orders = \"segment:orders\" }\ncluster_address = \"127.0.0.1:$PORT\"\n";
     let config = ProxyConfig::key_port(&scratch.path().join("store.db"), lines);
     ProxyProcess::said(&config, &["init", "--monotonic", "orders"])?;
@@ -238,7 +240,7 @@ fn one_of_several_hosts_is_enough() -> Result<()> {
 /// A run that is larger than the key port gives at once.
 #[test]
 fn a_larger_run_than_the_port_gives_is_refused_and_smaller_ones_are_not() -> Result<()> {
-    let scratch = tempfile::TempDir::new()?;
+    let scratch = scratch_dir()?;
     let mut config = ProxyConfig::key_port(&scratch.path().join("store.db"), KEYS);
     config.store.push_str("range_ids_max = 50\n");
     ProxyProcess::said(&config, &["init"])?;

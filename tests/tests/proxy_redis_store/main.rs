@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{ProxyConfig, ProxyProcess, Result, WAIT_MAX, wait_until};
+use keywright_testkit::{ProxyConfig, ProxyProcess, Result, WAIT_MAX, scratch_dir, wait_until};
 use tempfile::TempDir;
 
 const KEYS: &str = "keys = { orders = \"segment:orders\" }\n";
@@ -28,7 +28,7 @@ struct Far {
 
 impl Far {
     fn start(lines: &str) -> Result<Far> {
-        let scratch = TempDir::new()?;
+        let scratch = scratch_dir()?;
         let config = ProxyConfig::key_port(&scratch.path().join("store.db"), lines);
         ProxyProcess::said(&config, &["init"])?;
         Ok(Far {

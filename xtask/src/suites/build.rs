@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use cargo_metadata::Message;
+use keywright_testkit::ProxyProcess;
 
 use super::{Form, Suite};
 use crate::shell::{cargo, output, step};
@@ -28,33 +29,59 @@ enum Program {
     Cargo(Vec<String>),
 }
 
+/// What cargo built.
+pub(crate) struct Build {
+    pub(crate) suites: Vec<Built>,
+    /// Where suites of its package are among them: tests start it.
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// What one of the compiler's messages says was built.
+enum Artifact {
+    /// A test program, with the file at its root.
+    Tests(PathBuf, PathBuf),
+    Program(PathBuf),
+}
+
 /// Builds suites and lists their tests.
 ///
 /// # Errors
 /// A suite cannot be built; the compiler has said why.
-pub(crate) fn build(suites: &[Suite]) -> Result<Vec<Built>> {
+pub(crate) fn build(suites: &[Suite]) -> Result<Build> {
     // Of all in one go: what they depend on has the features then that any of them asks for, and is compiled once.
     let packages: BTreeSet<&str> = suites.iter().map(|suite| suite.package.as_str()).collect();
-    let executables = executables(&packages, suites)?;
-    suites
+    let artifacts = artifacts(&packages, suites)?;
+    let executable_of = |suite: &Suite| {
+        artifacts.iter().find_map(|artifact| match artifact {
+            Artifact::Tests(root, executable) if *root == suite.root => Some(executable.clone()),
+            Artifact::Tests(..) | Artifact::Program(_) => None,
+        })
+    };
+    let built = suites
         .iter()
         .map(|suite| {
             let program = match suite.form {
                 Form::Doc => Program::Cargo(packages.iter().copied().map(str::to_owned).collect()),
                 Form::Library | Form::Program | Form::Integration => {
-                    let built = executables.iter().find(|(root, _)| *root == suite.root);
-                    let (_, executable) = built
-                        .with_context(|| format!("cargo built nothing of {}", suite.title()))?;
-                    Program::Executable(executable.clone())
+                    let executable = executable_of(suite);
+                    let nothing = || format!("cargo built nothing of {}", suite.title());
+                    Program::Executable(executable.with_context(nothing)?)
                 }
             };
             Built::listed(suite.clone(), program)
         })
-        .collect()
+        .collect::<Result<Vec<Built>>>()?;
+    let program = artifacts.iter().find_map(|artifact| match artifact {
+        Artifact::Program(program) => Some(program.clone()),
+        Artifact::Tests(..) => None,
+    });
+    Ok(Build {
+        suites: built,
+        program,
+    })
 }
 
-/// Each with the file at its root.
-fn executables(packages: &BTreeSet<&str>, suites: &[Suite]) -> Result<Vec<(PathBuf, PathBuf)>> {
+fn artifacts(packages: &BTreeSet<&str>, suites: &[Suite]) -> Result<Vec<Artifact>> {
     let targets: BTreeSet<String> = suites.iter().filter_map(target).collect();
     if targets.is_empty() {
         return Ok(Vec::new());
@@ -69,21 +96,28 @@ fn executables(packages: &BTreeSet<&str>, suites: &[Suite]) -> Result<Vec<(PathB
     step(&format!("building tests of {packages}"));
     let mut cargo = command.stdout(Stdio::piped()).spawn()?;
     let said = cargo.stdout.take().context("cargo says nothing")?;
-    let mut executables = Vec::new();
+    let mut artifacts = Vec::new();
     for message in Message::parse_stream(BufReader::new(said)) {
         let Message::CompilerArtifact(artifact) = message.context("reading what cargo built")?
         else {
             continue;
         };
-        if let (Some(executable), true) = (artifact.executable, artifact.profile.test) {
-            executables.push((artifact.target.src_path.into(), executable.into()));
+        let target = artifact.target;
+        match artifact.executable {
+            Some(executable) if artifact.profile.test => {
+                artifacts.push(Artifact::Tests(target.src_path.into(), executable.into()));
+            }
+            Some(executable) if target.name == ProxyProcess::NAME => {
+                artifacts.push(Artifact::Program(executable.into()));
+            }
+            Some(_) | None => {}
         }
     }
     let status = cargo.wait()?;
     if !status.success() {
         bail!("the tests of {packages} could not be built: {status}");
     }
-    Ok(executables)
+    Ok(artifacts)
 }
 
 /// How cargo is told of it; examples are not built before they run.

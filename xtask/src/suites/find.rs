@@ -34,7 +34,7 @@ pub(crate) fn find(suites: &[Suite], name: &str) -> Result<Vec<Built>> {
                 candidates.push(suite.clone());
             }
         }
-        let mut found = build(&candidates)?;
+        let mut found = build(&candidates)?.suites;
         for built in &mut found {
             built.narrow(|path| name.means(path, level));
         }

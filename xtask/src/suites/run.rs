@@ -1,5 +1,6 @@
 //! Runs suites and counts.
 
+use std::cmp::Reverse;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdout, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,8 +55,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Runs the wanted tests of suites, with this in their environment: suites that start servers two at a time, others one after the other. A
-    /// failure stops nothing.
+    /// Runs the wanted tests of suites, with this in their environment: suites that start servers two at a time, those with the most tests first, so
+    /// that none is left running alone at the end; others one after the other. A failure stops nothing.
     ///
     /// # Errors
     /// A suite cannot be started.
@@ -65,11 +66,12 @@ impl Tally {
         environment: &[(&str, String)],
     ) -> Result<()> {
         let wanted = suites.into_iter().filter(|built| !built.tests.is_empty());
-        let (alone, together): (Vec<&Built>, Vec<&Built>) =
+        let (alone, mut together): (Vec<&Built>, Vec<&Built>) =
             wanted.partition(|built| built.suite.starts == Starts::Nothing);
         for built in alone {
             self.add(Tally::of(built, &Way::alone(environment))?);
         }
+        together.sort_by_key(|built| Reverse(built.tests.len()));
         self.run_together(&together, environment)
     }
 

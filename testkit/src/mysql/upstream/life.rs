@@ -157,9 +157,9 @@ impl Upstream {
         })
     }
 
-    /// MySQL makes root for `localhost` only, which TCP connections do not match without name lookups.
+    /// MySQL makes root for `localhost` only, which TCP connections do not match without name lookups. No replica is told.
     fn write_init_file(&self) -> Result<()> {
-        let sql = "CREATE USER IF NOT EXISTS root@'127.0.0.1';\nGRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n";
+        let sql = "SET sql_log_bin = 0;\nCREATE USER IF NOT EXISTS root@'127.0.0.1';\nGRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n";
         fs::write(self.dir().join("init.sql"), sql).context("writing the server's first statements")
     }
 

@@ -8,11 +8,11 @@ use anyhow::ensure;
 use keywright_testkit::etcd::EtcdCluster;
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{
-    FakeClock, Flavour, ProxyConfig, Relay, Result, Upstream, WAIT_MAX, make_store, wait_until,
+    FakeClock, Flavour, ProxyConfig, Relay, Result, Upstream, WAIT_MAX, make_store, scratch_dir,
+    wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tempfile::TempDir;
 
 use super::{Nodes, TTL_MS, moved_to};
 
@@ -85,7 +85,7 @@ fn nobody_gets_an_id_below_one_that_was_read_before() -> Result<()> {
     let server = Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
     let url = make_store(&server, "keywright", &[])?;
     let (relays, mut ways) = ways(server.port(), &url)?;
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let mut clocks = Vec::new();
     for (at, way) in ways.iter_mut().enumerate() {
         let dir = scratch.path().join(format!("clock {at}"));
@@ -104,7 +104,7 @@ fn nobody_gets_a_strict_id_below_one_that_was_read_before() -> Result<()> {
     let cluster = EtcdCluster::start(1)?;
     let url = format!("etcd://127.0.0.1:{}/keywright", cluster.port(0));
     let (relays, ways) = ways(cluster.port(0), &url)?;
-    let nodes = Nodes::start_with("--strict", "", &ways, TempDir::new()?)?;
+    let nodes = Nodes::start_with("--strict", "", &ways, scratch_dir()?)?;
     no_inversion(nodes, &relays, &[])
 }
 

@@ -5,8 +5,9 @@ use std::net::TcpStream;
 
 use anyhow::bail;
 use keywright_testkit::redis::{RedisTools, RespClient, RespValue};
-use keywright_testkit::{ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
-use tempfile::TempDir;
+use keywright_testkit::{
+    ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, scratch_dir, wait_until,
+};
 
 use super::{KEYS, Nodes, SLOT};
 use crate::clients::said;
@@ -98,7 +99,7 @@ fn a_standby_sends_clients_to_the_active_one() -> Result<()> {
 /// A store that never had a lease may have been restored: whoever is first waits as if somebody had it.
 #[test]
 fn before_anybody_is_active_no_ordered_key_is_given() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let lines = format!("{KEYS}cluster_address = \"127.0.0.1:$PORT\"\norder_ttl_ms = 60000\n");
     let mut config = ProxyConfig::key_port(&scratch.path().join("store.db"), &lines);
     config.store.push_str("wait_ms_max = 300\n");
@@ -132,7 +133,7 @@ fn redis_cli_follows() -> Result<()> {
 /// As Redis writes it: clients take what is before the last colon for the host.
 #[test]
 fn an_address_of_ipv6_is_told_without_brackets() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let lines = format!("{KEYS}cluster_address = \"[::1]:$PORT\"\norder_ttl_ms = 1000\n");
     let config = ProxyConfig::key_port(&scratch.path().join("store.db"), &lines);
     ProxyProcess::said(&config, &["init", "--monotonic", "orders"])?;
@@ -160,7 +161,7 @@ fn an_address_of_ipv6_is_told_without_brackets() -> Result<()> {
 /// Whoever copies a configuration from one machine to another forgets it.
 #[test]
 fn programs_with_the_same_address_are_told_so() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let lines = format!("{KEYS}cluster_address = \"10.0.0.1:6399\"\norder_ttl_ms = 300\n");
     let config = ProxyConfig::key_port(&scratch.path().join("store.db"), &lines);
     ProxyProcess::said(&config, &["init", "--monotonic", "orders"])?;

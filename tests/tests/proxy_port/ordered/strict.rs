@@ -2,9 +2,8 @@
 
 use anyhow::{Context, bail};
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{Flavour, make_store};
+use keywright_testkit::{Flavour, make_store, scratch_dir};
 use keywright_testkit::{ProxyConfig, ProxyProcess, Result, Upstream, assert_has};
-use tempfile::TempDir;
 
 use super::{KEYS, Nodes, SLOT};
 use crate::{PASSWORD, bulk, client_as, ok};
@@ -153,7 +152,7 @@ fn who_has_lost_the_lease_sends_clients_on() -> Result<()> {
 #[test]
 fn a_store_that_may_lose_commits_has_no_strict_tags() -> Result<()> {
     let server = Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let lines = format!("{KEYS}cluster_address = \"127.0.0.1:$PORT\"\n");
     let config = ProxyConfig {
         store_url: make_store(&server, "keywright", &[])?,
