@@ -28,7 +28,7 @@ use crate::serve::client::{serve_client, span_of};
 use crate::serve::listening::{Acceptors, Listening};
 use crate::serve::port_client::serve_port_client;
 use crate::serve::shared::Shared;
-use crate::serve::threads::Threads;
+use crate::serve::threads::{CLIENTS_TOGETHER, PORT_CLIENTS_TOGETHER, Threads};
 use crate::status::Status;
 
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
@@ -192,12 +192,14 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 // Before anybody asks whether some are left.
                 let place = ConnectionSlot::take(&shared.counters);
                 if let Some(port) = index.checked_sub(shared.config.listeners.len()) {
-                    shared.threads.give(|seat| async move {
-                        serve_port_client((client, place), port, &serves, seat.buffers()).await;
-                    });
+                    shared
+                        .threads
+                        .give(PORT_CLIENTS_TOGETHER, |seat| async move {
+                            serve_port_client((client, place), port, &serves, seat.buffers()).await;
+                        });
                     continue;
                 }
-                shared.threads.give(|seat| async move {
+                shared.threads.give(CLIENTS_TOGETHER, |seat| async move {
                     let at = (index, serves.next_number());
                     let mut span = span_of(client.address(), at, &serves);
                     let given = (&serves, seat.buffers());

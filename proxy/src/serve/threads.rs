@@ -1,6 +1,8 @@
 //! The proxy's threads, each with a runtime of its own. A client stays on the thread it is given to, so each is given to the one
-//! that has fewest: which thread is the first to accept it says nothing about how busy the others are.
+//! that has fewest: which thread is the first to accept it says nothing about how busy the others are. Clients of key ports come several to a
+//! thread before the next has any: their requests cost little but the wake-up, which then serves those of several at once.
 
+use std::cmp::Reverse;
 use std::future::{Future, pending};
 use std::io;
 use std::sync::Arc;
@@ -12,6 +14,11 @@ use crate::connection::buffers::Buffers;
 
 /// More clients than there can be.
 const CLIENTS_MAX: usize = usize::MAX / 2;
+
+/// Clients of a MySQL listener that share a thread before another one is given any.
+pub(crate) const CLIENTS_TOGETHER: usize = 1;
+/// The same of a key port.
+pub(crate) const PORT_CLIENTS_TOGETHER: usize = 8;
 
 /// Where clients can be given to.
 #[derive(Debug)]
@@ -79,13 +86,17 @@ impl Threads {
         Ok((Self(runtimes.iter().map(thread).collect()), runtimes))
     }
 
-    /// Serves a client on the thread that has fewest, of those that have not ended. It keeps its seat itself: a task around it would
-    /// have room for it twice.
-    pub(crate) fn give<F>(&self, client: impl FnOnce(Seat) -> F)
+    /// Serves a client on the thread that has fewest, counted in groups of so many that share one, of those that have not ended. It keeps
+    /// its seat itself: a task around it would have room for it twice.
+    pub(crate) fn give<F>(&self, together: usize, client: impl FnOnce(Seat) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let fewest = |thread: &&Thread| thread.clients.load(Ordering::Relaxed);
+        let fewest = |thread: &&Thread| {
+            let clients = thread.clients.load(Ordering::Relaxed);
+            // A group that has begun is filled first.
+            (clients.checked_div(together), Reverse(clients))
+        };
         let Some(thread) = self.0.iter().min_by_key(fewest) else {
             return;
         };
@@ -107,7 +118,7 @@ mod tests {
 
     use tokio::sync::watch;
 
-    use super::{Thread, Threads};
+    use super::{CLIENTS_TOGETHER, Thread, Threads};
 
     /// How many of so many clients are on each thread.
     fn counted(on: &Receiver<ThreadId>, clients: usize) -> Vec<usize> {
@@ -133,7 +144,7 @@ mod tests {
         let (gone, is_gone) = channel();
         for client in 0..40 {
             let (tell, gone, mut left) = (tell.clone(), gone.clone(), left.clone());
-            threads.give(|seat| async move {
+            threads.give(CLIENTS_TOGETHER, |seat| async move {
                 let _seat = seat;
                 let _ = tell.send(thread::current().id());
                 // Those of two threads leave first, then all.
@@ -151,7 +162,7 @@ mod tests {
         }
         for _ in 0..20 {
             let (tell, mut left) = (tell.clone(), left.clone());
-            threads.give(|seat| async move {
+            threads.give(CLIENTS_TOGETHER, |seat| async move {
                 let _seat = seat;
                 let _ = tell.send(thread::current().id());
                 let _ = left.wait_for(|left| *left > 1).await;
@@ -160,6 +171,39 @@ mod tests {
         assert_eq!(counted(&on, 20), [10; 2], "where there was room");
         let _ = leave.send(2);
         let _ = end.send(true);
+        Ok(())
+    }
+
+    #[test]
+    fn clients_of_a_key_port_share_threads() -> std::io::Result<()> {
+        let (threads, runtimes) = Threads::new(3)?;
+        let counts = || -> Vec<usize> {
+            let taken = |thread: &Thread| thread.clients.load(Ordering::Relaxed);
+            threads.0.iter().map(taken).collect()
+        };
+        let mut places = vec![counts()];
+        for clients in [1, 3, 1, 4, 8, 3] {
+            for _ in 0..clients {
+                threads.give(4, |seat| async move {
+                    let _seat = seat;
+                    std::future::pending::<()>().await;
+                });
+            }
+            places.push(counts());
+        }
+        assert_eq!(
+            places,
+            [
+                [0, 0, 0],
+                [1, 0, 0],
+                [4, 0, 0],
+                [4, 1, 0],
+                [4, 4, 1],
+                [8, 5, 4],
+                [8, 8, 4]
+            ]
+        );
+        drop(runtimes);
         Ok(())
     }
 
@@ -172,7 +216,7 @@ mod tests {
         let (tell, output) = channel();
         for client in 0..3 {
             let tell = tell.clone();
-            threads.give(|seat| async move {
+            threads.give(CLIENTS_TOGETHER, |seat| async move {
                 let _seat = seat;
                 let _ = tell.send(client);
             });
