@@ -388,6 +388,8 @@ impl ClientConnections for Arc<InForce> {
 
     fn follow(&self, standing: &Standing) -> bool {
         if !self.has_let_go(standing) {
+            // The store hears that this program is there, and it does not go by what it has read: whoever starts in its place must not either.
+            self.keys.keep_standing(None);
             return false;
         }
         self.learn(standing);

@@ -60,6 +60,8 @@ enum Command {
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        // Whatever features it is built with: most logs are read in files.
+        .with_ansi(false)
         .with_env_filter(
             EnvFilter::try_from_env("KEYWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info")),
         )

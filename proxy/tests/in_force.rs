@@ -1,6 +1,7 @@
 //! What connections follow of a switch that others carry out, as a program sees it that was silent meanwhile.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::sync::Arc;
 
 use keywright_core::Tag;
@@ -12,6 +13,7 @@ use keywright_proxy::schema::TableFacts;
 use keywright_proxy::switch::{ClientConnections, rule_name};
 use keywright_store::Keys;
 use keywright_store::switch::{self, KeySpace, Phase, Standing};
+use tempfile::TempDir;
 
 const TEXT: &str = "[store]\nurl = \"mysql://k@127.0.0.1:1/k\"\n[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\n\
                     [[rule]]\ntable = \"d.stays\"\ncolumn = \"id\"\nkey = \"segment:one\"\n\
@@ -50,8 +52,22 @@ fn standing(config: &Config, leaves: &str, next: Option<&str>, attempt: u64) -> 
 #[test]
 fn keys_that_others_still_use_are_followed_only_behind_what_is_under_way() {
     for holds_next in [false, true] {
-        let config = Arc::new(Config::parse(TEXT).unwrap());
+        let scratch = TempDir::new().unwrap();
+        let file = scratch.path().join("ranges");
+        let kept = format!(
+            "[store]\nkept_ranges_file = \"{}\"\nany_file_system = true\n",
+            file.display()
+        );
+        let config = Arc::new(Config::parse(&TEXT.replace("[store]\n", &kept)).unwrap());
         let keys = Keys::open(config.store.clone()).unwrap();
+        keys.keep_ranges("configuration", 60_000);
+        keys.drop_kept_ranges();
+        // What whoever starts in this program's place may go by.
+        let is_kept = || {
+            fs::read_to_string(&file)
+                .unwrap()
+                .contains("\"standing\": {")
+        };
         let counters = Arc::new(Counters::default());
         let before = standing(&config, "one", None, 1);
         let in_force = InForce::new(
@@ -63,6 +79,7 @@ fn keys_that_others_still_use_are_followed_only_behind_what_is_under_way() {
         );
         let in_force = Arc::new(in_force.unwrap());
         assert!(in_force.follow(&before));
+        assert!(is_kept());
         let under_way = counters.traffic.count_passthrough();
         let next = holds_next.then_some("two");
         let after = standing(&config, "two", next, 2);
@@ -73,10 +90,12 @@ fn keys_that_others_still_use_are_followed_only_behind_what_is_under_way() {
         let version = in_force.version();
         assert!(!goes_along(&in_force), "something is under way");
         assert!(in_force.version() > version, "new statements wait");
+        assert!(!is_kept(), "it knows more than it goes by");
         let key = |rule: usize| in_force.config().rules[rule].spec.to_string();
         assert_eq!(key(1), "segment:one", "nothing was followed");
         drop(under_way);
         assert!(goes_along(&in_force));
+        assert_eq!(is_kept(), !holds_next);
         assert_eq!(key(1), "segment:two");
         assert_eq!(key(0), "segment:one");
     }

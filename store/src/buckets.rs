@@ -20,7 +20,11 @@
 //!
 //! A store that was brought back from a backup is closed, and keeps at least what it had: which of its buckets were leased since nobody knows. Its row
 //! gets a version that is drawn at random: the backup's, counted up, could be one that somebody has read of the store before it was lost, who
-//! would open it then.
+//! would open it then. Where it is the giver, it does not know what it gave since, to stores that may not be configured any more: a giver that is
+//! closed, which it is by nothing else, gives nothing. Nor is one given any that had no giver in the backup: it may have been one since.
+//!
+//! The owner's word goes on from there: each bucket that was ever leased is among those that its store is to have now, and no other store leases
+//! any. It stands in for what rows do not know, never for what they do: what a store knows to be leased there stays there.
 
 use keywright_core::Cause;
 use keywright_core::readable::BUCKETS;
@@ -33,13 +37,47 @@ use crate::worker_ids::IdRange;
 pub(crate) struct OwnBuckets {
     /// Drawn when the row was made.
     pub(crate) store_id: String,
-    /// The id of the store that gave them: its own where it keeps them.
+    /// The id of the store that gave them: its own where it gives; empty: none did.
     pub(crate) giver: String,
     /// `None`: no bucket.
     pub(crate) buckets: Option<IdRange>,
     pub(crate) is_open: bool,
     pub(crate) is_restored: bool,
     pub(crate) version: u64,
+}
+
+impl OwnBuckets {
+    /// Of a store that has no row: nothing is leased there.
+    pub(crate) fn closed(store_id: String) -> Self {
+        Self {
+            store_id,
+            giver: String::new(),
+            buckets: None,
+            is_open: false,
+            is_restored: false,
+            version: 0,
+        }
+    }
+
+    /// Of a store that came back from a backup. `version`: one that no row had.
+    pub(crate) fn restored(self, version: u64) -> Self {
+        Self {
+            is_open: false,
+            is_restored: true,
+            version,
+            ..self
+        }
+    }
+
+    /// It was restored, and what it has, or gave, since the backup is in no row that can be trusted.
+    pub(crate) fn needs_word(&self) -> bool {
+        self.is_forgetful() || (self.giver == self.store_id && !self.is_open)
+    }
+
+    /// It had no giver in the backup that it came back from, and may have got one since, or have given itself.
+    fn is_forgetful(&self) -> bool {
+        self.is_restored && self.giver.is_empty()
+    }
 }
 
 /// What the giver gave to a store.
@@ -71,11 +109,22 @@ pub(crate) struct Receiver {
     pub(crate) is_restored: bool,
 }
 
+/// Stores that are not named where buckets are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Rest {
+    /// They have what the rows say.
+    AsRecorded,
+    /// By the owner's word they lease none, and each bucket that was ever leased is among those that its store is to have.
+    HasNone,
+}
+
 /// Why buckets are not divided so.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Refused {
     /// Another store gave it its buckets.
     AnothersBuckets,
+    /// It was restored, and does not know what it gave since.
+    Forgotten,
     /// The bucket was leased there, and is not among those that it is to have.
     Leased(u32),
     /// The store was restored, and is to have less than before.
@@ -101,9 +150,13 @@ impl Refused {
         let in_use = |message: String| Failure::new(Cause::WorkerIdInUse, message);
         match self {
             Self::AnothersBuckets => in_use(format!(
-                "store \"{store}\" was given its buckets of readable ids by another store than the one without tags"
+                "store \"{store}\" was given its buckets of readable ids by a store that gives none in this configuration"
             ))
-            .hint("use a configuration that has that store, or leave readable_buckets of this one out"),
+            .hint("use a configuration in which that store has no tags, or leave readable_buckets of this one out; where that store was lost or restored, see keywright init --no-other-buckets"),
+            Self::Forgotten => in_use(format!(
+                "store \"{store}\" was restored from a backup: which buckets of readable ids it has and gave to other stores since is not known"
+            ))
+            .hint("let this configuration have each store that leases buckets, with all that it ever had: keywright init --no-other-buckets"),
             Self::Leased(bucket) => in_use(format!(
                 "bucket {bucket} of readable ids was leased in store \"{store}\", and is not among its readable_buckets"
             ))
@@ -137,7 +190,7 @@ impl Refused {
             Self::Overtaken => in_use(format!(
                 "somebody else divides the buckets of store \"{store}\" at the same time"
             ))
-            .hint("run it again"),
+            .hint("run it again when nobody else does, if the configuration is still right"),
         }
     }
 }
@@ -170,6 +223,17 @@ fn check_restored(own: &OwnBuckets, wanted: Option<IdRange>) -> Result<(), Refus
     }
 }
 
+/// Whether a store with this row may give.
+fn check_gives(own: &OwnBuckets, rest: Rest) -> Result<(), Refused> {
+    let is_giver = own.giver == own.store_id;
+    match rest {
+        Rest::HasNone => Ok(()),
+        Rest::AsRecorded if is_giver && own.is_open => Ok(()),
+        Rest::AsRecorded if is_giver || own.is_forgetful() => Err(Refused::Forgotten),
+        Rest::AsRecorded => Err(Refused::AnothersBuckets),
+    }
+}
+
 /// Whether a store that is given buckets may be closed in favour of these. `assigned`: the numbers that it assigns to databases. `giver`: the id of
 /// the store without tags, where it has one.
 ///
@@ -180,12 +244,18 @@ pub(crate) fn plan_close(
     (leased, assigned): (&[u32], Option<IdRange>),
     wanted: Option<IdRange>,
     giver: Option<&str>,
+    rest: Rest,
 ) -> Result<(), Refused> {
     check_leased(leased, wanted)?;
     if let Some(assigned) = assigned.filter(|assigned| has_others(*assigned, wanted)) {
         return Err(Refused::AssignedThere(assigned));
     }
-    let Some(own) = own else { return Ok(()) };
+    let (Some(own), Rest::AsRecorded) = (own, rest) else {
+        return Ok(());
+    };
+    if own.is_forgetful() {
+        return Err(Refused::Forgotten);
+    }
     if !own.giver.is_empty() && Some(own.giver.as_str()) != giver {
         return Err(Refused::AnothersBuckets);
     }
@@ -203,28 +273,23 @@ pub(crate) fn plan_give(
     leased: &[u32],
     kept: Option<IdRange>,
     receivers: &[Receiver],
+    rest: Rest,
 ) -> Result<Vec<Given>, (String, Refused)> {
     let of_giver = |refused| (String::new(), refused);
     let own = rows.own.as_ref();
     if own.map_or(0, |own| own.version) != version {
         return Err(of_giver(Refused::Overtaken));
     }
-    if own.is_some_and(|own| own.giver != own.store_id) {
-        return Err(of_giver(Refused::AnothersBuckets));
+    if let Some(own) = own {
+        check_gives(own, rest).map_err(of_giver)?;
     }
     check_leased(leased, kept).map_err(of_giver)?;
-    if let Some(own) = own {
-        check_restored(own, kept).map_err(of_giver)?;
-    }
     let mut given = rows.given.clone();
+    match rest {
+        Rest::AsRecorded => check_came_back(rows, kept, receivers)?,
+        Rest::HasNone => take_from_rest(&mut given, kept, receivers),
+    }
     for receiver in receivers {
-        let before = given.iter().find(|its| its.store_id == receiver.store_id);
-        let before = before.and_then(|its| its.buckets);
-        if let Some(before) =
-            before.filter(|before| receiver.is_restored && !contains(receiver.buckets, *before))
-        {
-            return Err((receiver.name.clone(), Refused::Restored(before)));
-        }
         given.retain(|its| its.store_id != receiver.store_id);
         given.push(Given {
             store_id: receiver.store_id.clone(),
@@ -234,6 +299,42 @@ pub(crate) fn plan_give(
     }
     check_disjoint(&given, kept)?;
     Ok(given)
+}
+
+/// That stores which came back from a backup keep what they had.
+fn check_came_back(
+    rows: &BucketRows,
+    kept: Option<IdRange>,
+    receivers: &[Receiver],
+) -> Result<(), (String, Refused)> {
+    if let Some(own) = &rows.own {
+        check_restored(own, kept).map_err(|refused| (String::new(), refused))?;
+    }
+    for receiver in receivers.iter().filter(|receiver| receiver.is_restored) {
+        let before = rows
+            .given
+            .iter()
+            .find(|its| its.store_id == receiver.store_id);
+        let before = before.and_then(|its| its.buckets);
+        if let Some(before) = before.filter(|before| !contains(receiver.buckets, *before)) {
+            return Err((receiver.name.clone(), Refused::Restored(before)));
+        }
+    }
+    Ok(())
+}
+
+/// What stores that are not named were given, and others are to have now, they have no more.
+fn take_from_rest(given: &mut [Given], kept: Option<IdRange>, receivers: &[Receiver]) {
+    for its in given {
+        let mut wanted = receivers.iter().map(|receiver| receiver.buckets);
+        let is_wanted = |range: IdRange| {
+            let mut all = std::iter::once(kept).chain(&mut wanted).flatten();
+            all.any(|other| other.meets(&range))
+        };
+        if its.buckets.is_some_and(is_wanted) {
+            its.buckets = None;
+        }
+    }
 }
 
 fn check_disjoint(given: &[Given], kept: Option<IdRange>) -> Result<(), (String, Refused)> {

@@ -14,10 +14,9 @@
 //! 3. Only one program has the file, by a lock that the kernel holds while the program lives (`flock`). One that starts and finds it locked,
 //!    as the new program of a take-over does, keeps nothing until the lock is free, and then overwrites what it finds.
 //! 4. Nobody believes an older state of the file. It is written in place, as a whole, with a checksum, and names its device, inode, time of birth,
-//!    machine and run of the machine (boot id): a copy is another file, and after a restart of the machine, and so after anything done to a
-//!    disk that is not in use, nothing is believed. An older state that is written into the file itself (`cp backup ranges`), or comes back by another
-//!    name of the inode, shows by the time of change that the kernel keeps, which nobody can set: it is that of the content's own write, or the file
-//!    is not used.
+//!    machine and run of the machine (boot id): a copy is another file, and after a restart of the machine nothing is believed. An older state that is
+//!    written into the file itself (`cp backup ranges`), or comes back by another name of the inode, shows by the time of change that the kernel keeps,
+//!    which nobody can set but with the clock: it is that of the content's own write, or the file is not used.
 //! 5. What is handed back to the store, or dropped for whatever reason (another generation, another key space, an ordered tag), is erased first. What could not
 //!    be erased is not handed back.
 //!
@@ -28,7 +27,8 @@
 //! for `switch_peer_wait_s`: until that much after the store last heard of the predecessor (`CLOCK_BOOTTIME`, which a change of the clock does not move), the
 //! file may be used, and what was taken from it be given; then all of that is dropped.
 //!
-//! What no check can see is a copy of the living memory of the whole machine, and a file system that is rolled back while it is mounted.
+//! What no check can see is a copy of the living memory of the whole machine, a file system that is put back to an older state in the same run of the machine,
+//! and a clock of the store's server that is put forward: others go by that when they wait for a program that is silent.
 //!
 //! Ordered tags are not kept: who gives them is the store's to say. Nor are worker ids: what a program may give without its store is time up to
 //! a bound that lies `bound_window_ms` ahead, five seconds, which are over when it has started.

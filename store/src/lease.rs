@@ -9,11 +9,13 @@
 pub mod fed;
 mod no_lease;
 pub(crate) mod space;
+mod words;
 
 use keywright_core::{
     Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, Writer, plan_takeover,
 };
 pub use no_lease::NoLease;
+pub use words::{PartedWord, Words};
 
 use crate::worker_ids::Leasable;
 

@@ -65,6 +65,8 @@ pub struct StoreSettings {
     pub(crate) further: Vec<FurtherStore>,
     /// The buckets of readable ids that it leases, where several do.
     pub(crate) readable_buckets: Option<IdRange>,
+    /// Whether it, or a store beside it, says which buckets of readable ids it leases.
+    pub(crate) are_buckets_divided: bool,
     /// Of one of several: the others.
     pub(crate) others: Vec<OtherStore>,
 }
@@ -157,6 +159,7 @@ impl StoreSettings {
                     name: store.name.clone(),
                     further: Vec::new(),
                     readable_buckets,
+                    are_buckets_divided: readable_buckets.is_some(),
                     others: Vec::new(),
                 })
             }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
-    wait_until,
+    scratch_dir, wait_until,
 };
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ impl Place {
         let store =
             Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
         let url = make_store(&store, "keywright", &[("orders", 1)])?;
-        let scratch = TempDir::new()?;
+        let scratch = scratch_dir()?;
         let mut config = ProxyConfig::before(&server, &url).rule("shop.*", "segment:orders");
         config.store = format!(
             "kept_ranges_file = \"{}\"\nany_file_system = true\nwait_ms_max = 700\nstore_ms_max = 500\n",
@@ -58,7 +58,7 @@ impl Place {
         // The second range is a full one.
         wait_until("a full range is kept", WAIT_MAX, || {
             ids.take(&proxy, 1)?;
-            Ok(kept(&self.file()) >= 300)
+            Ok(may_be_used(&self.file()))
         })?;
         Ok(proxy)
     }
@@ -133,6 +133,15 @@ fn kept(file: &Path) -> u64 {
     }
 }
 
+/// Whether a good part of a full range is kept, with what is in force and until when: that follows within a second or so.
+fn may_be_used(file: &Path) -> bool {
+    let bytes = fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    kept(file) >= 300
+        && text.contains("\"standing\": {")
+        && number(&bytes, "until_boot_ms").is_some_and(|until| until > 0)
+}
+
 fn is_on_kept_ranges(proxy: &ProxyProcess) -> Result<bool> {
     let (_, metrics) = proxy.http_get("/metrics")?;
     Ok(metrics
@@ -199,6 +208,29 @@ fn what_was_handed_back_is_not_kept() -> Result<()> {
     place.store.restart()?;
     wait_until("keys", WAIT_MAX, || Ok(ids.insert(&proxy, 1).is_ok()))?;
     ids.take(&proxy, 100)
+}
+
+/// Nothing can be handed back then: the next start goes on with it, as after a kill.
+#[test]
+fn what_is_kept_stays_at_a_stop_while_the_store_is_away() -> Result<()> {
+    let mut place = Place::new("switch_peer_wait_s = 900\n")?;
+    let mut ids = Ids::default();
+    let mut proxy = place.begin(&mut ids)?;
+    place.store.kill9()?;
+    for _ in 0..2 {
+        proxy.stop()?;
+        assert_has(&proxy.log(), &["what is kept stays in the file"]);
+        proxy.restart()?;
+        assert!(is_on_kept_ranges(&proxy)?);
+        ids.insert(&proxy, 5)?;
+        ids.take(&proxy, 5)?;
+    }
+    place.store.restart()?;
+    wait_until("the store is heard of", WAIT_MAX, || {
+        Ok(!is_on_kept_ranges(&proxy)?)
+    })?;
+    ids.insert(&proxy, 600)?;
+    ids.take(&proxy, 600)
 }
 
 #[test]
@@ -352,17 +384,23 @@ fn a_table_that_came_without_its_fence_gets_no_keys_before_the_store_was_asked()
 #[test]
 fn the_new_program_of_a_take_over_keeps_when_the_old_one_has_ended() -> Result<()> {
     let mut place = Place::new("switch_peer_wait_s = 900\n")?;
+    // Small ranges: what the new program has before it may keep is over soon, on a slow machine, too.
+    place.store.run(
+        "keywright",
+        "UPDATE keywright_segment SET step_min = 1000, step = 1000, step_max = 1000",
+    )?;
     let mut ids = Ids::default();
     let mut proxy = place.begin(&mut ids)?;
     let mut old = proxy.take_over()?;
     old.wait()?;
     wait_until("a range is kept", WAIT_MAX, || {
         ids.take(&proxy, 20)?;
-        Ok(kept(&place.file()) >= 300)
+        Ok(may_be_used(&place.file()))
     })?;
     place.store.kill9()?;
     proxy.kill9()?;
     proxy.restart()?;
+    assert_has(&proxy.log(), &["going on with ranges that were kept"]);
     ids.insert(&proxy, 5)?;
     ids.take(&proxy, 5)?;
     assert!(is_on_kept_ranges(&proxy)?);

@@ -55,6 +55,10 @@ pub(crate) struct Init {
     /// that is waited for, and refused while one does.
     #[arg(long)]
     change_slot_groups: bool,
+    /// Where a store of readable ids was lost, or restored from a backup: say that no store ever leased another bucket of readable ids than its
+    /// readable_buckets in this configuration, and that no store beside these may lease any. What the stores do not know any more is taken from this.
+    #[arg(long)]
+    no_other_buckets: bool,
     /// Add this user of key ports, who may administer the others, unless there is one of that name. The first line of standard input is the
     /// password, or that of a file.
     #[arg(long, value_name = "NAME")]
@@ -174,16 +178,32 @@ impl Init {
             WorkerIdsRecorded::AsBefore => {}
             WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
         }
-        divide_buckets(keys).await?;
+        // Where they cannot be divided the rest is done all the same.
+        let divided = divide_buckets(keys, self.no_other_buckets).await;
+        let made = self.make_tags(config, keys).await;
+        both(divided, made)
+    }
+
+    async fn make_tags(&self, config: &Config, keys: &Keys) -> Result<()> {
         record_slot_groups(config, keys, self.change_slot_groups).await?;
         make_tags(config, keys, &self.ordered()).await?;
         settle(config, keys).await
     }
 }
 
+/// What is in the way of either is told.
+fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    match (one, other) {
+        (Ok(()), other) => other,
+        (one, Ok(())) => one,
+        (Err(one), Err(other)) => bail!("{one:#}\n{other:#}"),
+    }
+}
+
 /// Has each store know which buckets of readable ids it leases, where the configuration says it.
-async fn divide_buckets(keys: &Keys) -> Result<()> {
-    for divided in keys.divide_buckets().await.map_err(failed)? {
+async fn divide_buckets(keys: &Keys, no_others: bool) -> Result<()> {
+    let all = keys.divide_buckets(no_others).await.map_err(failed)?;
+    for divided in all {
         let store = divided.store;
         match divided.buckets {
             Some(range) => println!("store \"{store}\" leases the buckets {range} of readable ids"),
@@ -312,4 +332,29 @@ async fn raise(keys: &Keys, tag: &Tag, highest: &Highest) -> Result<(), Failure>
         println!("raised tag \"{}\" above {id}, {highest}", highest.tag);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::both;
+
+    #[test]
+    fn both_problems_are_told() {
+        let told = |one: Result<(), &'static str>, other: Result<(), &'static str>| {
+            let told = both(
+                one.map_err(|one| anyhow!(one)),
+                other.map_err(|other| anyhow!(other)),
+            );
+            told.map_err(|error| error.to_string())
+        };
+        assert_eq!(told(Ok(()), Ok(())), Ok(()));
+        assert_eq!(told(Err("buckets"), Ok(())), Err("buckets".to_owned()));
+        assert_eq!(told(Ok(()), Err("tags")), Err("tags".to_owned()));
+        assert_eq!(
+            told(Err("buckets"), Err("tags")),
+            Err("buckets\ntags".to_owned())
+        );
+    }
 }

@@ -313,11 +313,18 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// The store is told that the program ends.
+    /// The store is told that the program ends. One that does not answer hears nothing, so that others wait: whoever starts next may go on with what is
+    /// kept.
     pub(super) async fn leave(&mut self) {
-        // Others need not wait for whoever starts on it.
-        self.keys.stop_keeping();
-        if let Some(switching) = &mut self.switching {
+        let Some(switching) = &mut self.switching else {
+            return;
+        };
+        let may_leave = match switching.is_store_there().await {
+            true => self.keys.stop_keeping(),
+            false => self.keys.leave_kept_ranges(),
+        };
+        // Others need not wait for whoever starts next, unless that may find what was kept.
+        if may_leave {
             switching.leave().await;
         }
     }

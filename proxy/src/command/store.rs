@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use keywright_core::Tag;
 use keywright_proxy::config::Config;
-use keywright_store::Keys;
+use keywright_store::{Keys, RestoredBuckets};
 
 use super::{File, of_store, runtime};
 
@@ -95,6 +95,15 @@ impl Restored {
         println!(
             "worker ids are leased anew, above all moments until now; rests that were handed back are dropped"
         );
+        match restored.buckets {
+            RestoredBuckets::All => {}
+            RestoredBuckets::Closed => println!(
+                "no new bucket of readable ids is leased here before keywright init has run"
+            ),
+            RestoredBuckets::ClosedUntilWord => println!(
+                "no new bucket of readable ids is leased here before keywright init --no-other-buckets, with a configuration that has each store of readable ids and all buckets that it ever had"
+            ),
+        }
         println!(
             "the gaps are estimates, from the fastest that each tag was used: where you know the highest id, keywright advance above it, too"
         );

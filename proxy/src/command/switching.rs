@@ -374,6 +374,11 @@ impl Switching {
         }
     }
 
+    /// Whether the store answers.
+    pub(super) async fn is_store_there(&self) -> bool {
+        self.board.standing().await.is_ok()
+    }
+
     /// The program ends: nobody is to wait for it.
     pub(super) async fn leave(&mut self) {
         if !self.has_given_way

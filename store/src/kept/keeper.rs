@@ -45,7 +45,7 @@ struct State {
     file: Option<KeptFile>,
     /// It was given up, after a failure, or at the end.
     is_over: bool,
-    /// After a failure it could not be erased: it may say what it said before.
+    /// After a failure it could not be erased, or it was left to the next start: it may say what it said before.
     is_left: bool,
     /// What was found in it, until it is known whether that is used.
     found: Option<Result<Content, Unusable>>,
@@ -240,11 +240,12 @@ impl Keeper {
         if state.is_left {
             return false;
         }
-        if state.standing == standing || state.file.is_none() {
+        if state.standing == standing {
             return true;
         }
         state.standing = standing;
-        self.write(&mut state) || !state.is_left
+        // Whoever takes the file later says so in it at once.
+        state.file.is_none() || self.write(&mut state) || !state.is_left
     }
 
     /// Another configuration is in force from now on.
@@ -308,6 +309,19 @@ impl Keeper {
             self.clear(&mut state);
             // Whoever starts next may have it.
             state.file = None;
+        }
+        !state.is_left
+    }
+
+    /// The program ends, and whoever starts next may go on with what the file says: that is not changed any more. True: it says nothing.
+    pub(crate) fn leave(&self) -> bool {
+        let mut state = self.state();
+        state.is_over = true;
+        state.found = None;
+        if state.file.take().is_some() && !state.ranges.is_empty() {
+            // Nobody is given any of it here.
+            state.is_left = true;
+            info!(file = %self.settings.path.display(), "the store does not answer: what is kept stays in the file, for the next start");
         }
         !state.is_left
     }

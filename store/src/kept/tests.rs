@@ -257,6 +257,15 @@ fn running(path: &Path, kept: &KeptRange) -> Keeper {
     keeper
 }
 
+/// The next start, while the store is away, goes on with this range.
+fn goes_on_with(path: &Path, boot_ms: u64, kept: KeptRange) -> Keeper {
+    let next = keeper(path, boot_ms);
+    next.begin("c", 10_000);
+    assert_eq!(next.start(), Ok(standing(1)));
+    assert_eq!(next.range(&tag("orders"), Residue::ALL, None), Some(kept));
+    next
+}
+
 #[test]
 fn the_next_program_has_what_was_kept() {
     let scratch = TempDir::new().unwrap();
@@ -271,13 +280,7 @@ fn the_next_program_has_what_was_kept() {
     assert_eq!(other.start(), Err(Unusable::Locked));
     assert!(!other.keep(&range(200, 300)));
     drop(first);
-    let next = keeper(&path, 9_999);
-    next.begin("c", 10_000);
-    assert_eq!(next.start(), Ok(standing(1)));
-    assert_eq!(
-        next.range(&tag("orders"), Residue::ALL, None),
-        Some(range(60, 101))
-    );
+    let next = goes_on_with(&path, 9_999, range(60, 101));
     assert!(next.is_in_use() && !next.is_late());
     // It lives no longer by this than its predecessor would have.
     drop(next);
@@ -288,6 +291,25 @@ fn the_next_program_has_what_was_kept() {
     let empty = keeper(&path, 2_000);
     empty.begin("c", 10_000);
     assert_eq!(empty.start(), Err(Unusable::Nothing));
+}
+
+/// As the new program of a take-over does: it hears of what is in force before it has the file.
+#[test]
+fn a_program_that_gets_the_file_later_says_at_once_what_is_in_force() {
+    let scratch = TempDir::new().unwrap();
+    let path = scratch.path().join("ranges");
+    let first = running(&path, &range(50, 101));
+    let second = keeper(&path, 1_000);
+    second.begin("c", 10_000);
+    second.anew();
+    assert!(second.stand(Some(&standing(1))));
+    second.heard(1_000);
+    assert!(!second.keep(&range(200, 300)));
+    drop(first);
+    second.look_again();
+    assert!(second.keep(&range(300, 400)));
+    drop(second);
+    goes_on_with(&path, 2_000, range(300, 400));
 }
 
 #[test]
@@ -309,6 +331,23 @@ fn nothing_is_left_of_what_is_given_up() {
         next.begin("c", 10_000);
         assert_eq!(next.start(), Err(why));
     }
+}
+
+/// As at a clean stop while the store is away.
+#[test]
+fn what_is_left_to_the_next_start_is_nobody_elses() {
+    let scratch = TempDir::new().unwrap();
+    let path = scratch.path().join("ranges");
+    let first = running(&path, &range(50, 101));
+    assert!(!first.leave());
+    assert!(!first.keep(&range(60, 101)));
+    assert!(!first.forget(&tag("orders"), Residue::ALL));
+    assert!(!first.stand(None));
+    assert!(!first.end(), "it is handed back");
+    let next = goes_on_with(&path, 2_000, range(50, 101));
+    assert!(next.forget(&tag("orders"), Residue::ALL));
+    assert!(next.leave(), "nothing is kept");
+    assert!(next.end());
 }
 
 #[test]

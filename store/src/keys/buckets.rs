@@ -3,7 +3,7 @@
 use keywright_core::Cause;
 
 use super::{Finding, Keys, Severity, draining};
-use crate::buckets::{BucketRows, OwnBuckets, Receiver, Refused};
+use crate::buckets::{BucketRows, OwnBuckets, Receiver, Refused, Rest};
 use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::sources::buckets::Buckets;
@@ -70,7 +70,7 @@ impl Keys {
     /// A store cannot be used.
     pub(super) async fn advance_buckets(&self, unix_ms: i64) -> Result<u64, Failure> {
         let mut on_ms = 0;
-        let further = self.receivers();
+        let further = self.receivers(Rest::AsRecorded);
         for keys in std::iter::once(self).chain(further) {
             let advance = AdvanceLeases {
                 space: Space::Readable,
@@ -81,23 +81,31 @@ impl Keys {
         Ok(on_ms.max(0).cast_unsigned())
     }
 
-    /// Stores that are given buckets. Those that have none in this configuration are left as they are.
-    fn receivers(&self) -> impl Iterator<Item = &Keys> {
+    /// Stores that are given buckets. Those that have none in this configuration are left as they are, unless nobody else may have any.
+    fn receivers(&self, rest: Rest) -> impl Iterator<Item = &Keys> {
         let further = self.0.further.iter().map(|store| &store.keys);
-        further.filter(|keys| keys.buckets_here().is_some())
+        further.filter(move |keys| {
+            let is_asked = rest == Rest::HasNone && !keys.0.settings.gives_ranges_only();
+            keys.buckets_here().is_some() || is_asked
+        })
     }
 
-    /// Divides the buckets of readable ids among the stores, as the configuration says: what is so since now.
+    /// Divides the buckets of readable ids among the stores, as the configuration says: what is so since now. `no_others`: somebody says that no other
+    /// store leases any, and that each one that was ever leased is among those of its store in the configuration.
     ///
     /// # Errors
-    /// One was leased in another store than is to have it, or is given to a store that is not configured; a store cannot be used.
-    pub async fn divide_buckets(&self) -> Result<Vec<StoreBuckets>, Failure> {
-        if self.bucket_stores().is_empty() {
-            return Ok(Vec::new());
-        }
+    /// One was leased in another store than is to have it, or is given to a store that is not configured; the store that gives them was restored, and
+    /// nobody says that there are no others; a store cannot be used.
+    pub async fn divide_buckets(&self, no_others: bool) -> Result<Vec<StoreBuckets>, Failure> {
+        let rest = match (self.bucket_stores().is_empty(), no_others) {
+            (true, true) => return Err(none_configured()),
+            (true, false) => return Ok(Vec::new()),
+            (false, true) => Rest::HasNone,
+            (false, false) => Rest::AsRecorded,
+        };
         let rows = self.run(ReadBuckets).await?;
         let mut all_are_so = self.is_divided_here(&rows);
-        for keys in self.receivers() {
+        for keys in self.receivers(rest) {
             let its = keys.run(ReadBuckets).await?;
             all_are_so = all_are_so && self.is_divided(&rows, &its, keys);
         }
@@ -105,8 +113,9 @@ impl Keys {
             return Ok(Vec::new());
         }
         // Where a step would be refused nothing is closed.
-        self.close_and_give(&rows, true).await?;
-        let (closed, giver) = self.close_and_give(&rows, false).await?;
+        self.close_and_give(&rows, rest, true).await?;
+        let (closed, giver) = self.close_and_give(&rows, rest, false).await?;
+        let mut divided = vec![self.store_buckets()];
         for (keys, own) in closed {
             let open = OpenBuckets {
                 name: keys.store_name().to_owned(),
@@ -116,30 +125,33 @@ impl Keys {
             };
             let opened = keys.run(open).await?;
             opened.map_err(|refused: Refused| refused.failure(keys.store_name()))?;
+            divided.push(keys.store_buckets());
         }
-        let stores = self
-            .all()
-            .filter(|keys| keys.buckets_here().is_some() || keys.store_name() == self.store_name());
-        let divided = stores.map(|keys| StoreBuckets {
-            store: keys.store_name().to_owned(),
-            buckets: keys.buckets_here(),
-        });
-        Ok(divided.collect())
+        Ok(divided)
+    }
+
+    fn store_buckets(&self) -> StoreBuckets {
+        StoreBuckets {
+            store: self.store_name().to_owned(),
+            buckets: self.buckets_here(),
+        }
     }
 
     /// The stores that are given buckets, as closing left them, and the id of the one that gives.
     async fn close_and_give(
         &self,
         rows: &BucketRows,
+        rest: Rest,
         only_looks: bool,
     ) -> Result<(Vec<(&Keys, OwnBuckets)>, String), Failure> {
         let own = rows.own.as_ref();
         let mut closed = Vec::new();
-        for keys in self.receivers() {
+        for keys in self.receivers(rest) {
             let close = CloseBuckets {
                 name: keys.store_name().to_owned(),
                 wanted: keys.buckets_here(),
                 giver: own.map(|own| own.store_id.clone()),
+                rest,
                 only_looks,
             };
             let its = keys.run(close).await?;
@@ -152,6 +164,7 @@ impl Keys {
             version: own.map_or(0, |own| own.version),
             kept: self.buckets_here(),
             receivers: receivers.collect(),
+            rest,
             only_looks,
         };
         let giver = self.run(give).await?.map_err(|(store, refused)| {
@@ -198,7 +211,7 @@ impl Keys {
         if !self.is_divided_here(&rows) {
             differs(self);
         }
-        for keys in self.receivers() {
+        for keys in self.receivers(Rest::AsRecorded) {
             if let Ok(its) = keys.run(ReadBuckets).await
                 && !self.is_divided(&rows, &its, keys)
             {
@@ -216,6 +229,11 @@ fn receiver(keys: &Keys, own: &OwnBuckets) -> Receiver {
         buckets: keys.buckets_here(),
         is_restored: own.is_restored,
     }
+}
+
+fn none_configured() -> Failure {
+    let message = "no store has buckets of readable ids in this configuration";
+    Failure::new(Cause::WorkerIdUnset, message).hint("set its readable_buckets")
 }
 
 fn not_divided(store: &str) -> Failure {

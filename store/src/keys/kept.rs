@@ -58,6 +58,11 @@ impl Keys {
         self.0.keeper.as_ref().is_none_or(|keeper| keeper.end())
     }
 
+    /// The program ends while its store is away: what is kept stays in the file, and is not handed back. True: nothing is kept.
+    pub fn leave_kept_ranges(&self) -> bool {
+        self.0.keeper.as_ref().is_none_or(|keeper| keeper.leave())
+    }
+
     /// Whether the program has started on kept ranges, and the store was not heard of since; nothing where none are kept.
     pub fn is_on_kept_ranges(&self) -> Option<bool> {
         let keeper = self.0.keeper.as_ref()?;

@@ -234,7 +234,7 @@ impl Keys {
             store: Arc::clone(&store),
             lost_ms: i64::try_from(lost.as_millis()).unwrap_or(i64::MAX / 2),
             last_ids,
-            are_buckets_divided: self.0.settings.are_buckets_divided(),
+            are_buckets_divided: self.0.settings.are_buckets_divided,
         };
         let restored = self.0.runtime.spawn(async move {
             let restored = store.run_restored(restore).await;

@@ -140,7 +140,9 @@ pub struct RawSnowflakeSettings {
     /// Largest step forward of the clock that ids follow, milliseconds.
     pub clock_jump_ms_max: u64,
     /// What becomes of snowflake keys while the clock reads earlier than it did: `carry` goes on from the last one, `wait` waits for the clock,
-    /// `clock_wait_ms_max` at most, then refuses, and `refuse` refuses at once.
+    /// `clock_wait_ms_max` at most, then refuses, `refuse` refuses at once, and `spare_worker` tells the clock's own time with the spare bit set, for
+    /// which the layout has `spare=1`, but none from before the program's lease began: such keys may be smaller than those before. The clock is
+    /// compared with what it read since the program began.
     pub clock_policy: String,
     /// Longest wait for the clock with `clock_policy = "wait"`, milliseconds. A clock that is further behind is refused at once.
     pub clock_wait_ms_max: u64,

@@ -95,13 +95,6 @@ impl StoreSettings {
         self.store_of(tag).map(|store| store.name())
     }
 
-    /// Whether it, or a store beside it, says which buckets of readable ids it leases.
-    pub(crate) fn are_buckets_divided(&self) -> bool {
-        let mut further = self.further.iter();
-        self.readable_buckets.is_some()
-            || further.any(|store| store.settings.readable_buckets.is_some())
-    }
-
     /// Whether it holds some tags only, beside another.
     pub(crate) fn is_further(&self) -> bool {
         !self.others.is_empty() && self.further.is_empty()
@@ -198,6 +191,7 @@ fn several(
         (main.name(), ids.assigned)
     });
     buckets::check(&ranges, assigned.unwrap_or(("", None)), &mut problems);
+    let are_buckets_divided = !ranges.is_empty();
     let others: Vec<OtherStore> = all
         .iter()
         .map(|store| OtherStore {
@@ -216,9 +210,11 @@ fn several(
         Some(main) if problems.0.is_empty() => {
             for store in &mut further {
                 store.settings.others = but(&store.settings.name);
+                store.settings.are_buckets_divided = are_buckets_divided;
             }
             Ok(StoreSettings {
                 others: but(&main.name),
+                are_buckets_divided,
                 further,
                 ..main
             })

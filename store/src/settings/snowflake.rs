@@ -48,7 +48,6 @@ pub(super) fn settings(
         0,
         HOUR_MS,
     );
-    let clock_policy = clock_policy(&raw.clock_policy, problems);
     let layout = match Layout::parse(&raw.layout) {
         Ok(layout) => layout,
         Err(error) => {
@@ -56,6 +55,7 @@ pub(super) fn settings(
             return None;
         }
     };
+    let clock_policy = clock_policy(&raw.clock_policy, &layout, problems);
     let worker_ids = worker::worker_ids(raw, &layout, problems);
     let worker_id = worker::worker_id(raw, &layout, problems).ok()?;
     worker::check_leased(worker_id, &worker_ids, problems);
@@ -73,18 +73,19 @@ pub(super) fn settings(
     })
 }
 
-/// The policy of that name. One that is none is told among the problems, as is the one that only PostgreSQL has.
-fn clock_policy(name: &str, problems: &mut Problems) -> ClockPolicy {
+/// The policy of that name. One that is none is told among the problems, as is one that the layout has no bit for.
+fn clock_policy(name: &str, layout: &Layout, problems: &mut Problems) -> ClockPolicy {
     const SETTING: &str = "snowflake.clock_policy";
     match ClockPolicy::parse(name) {
-        Some(ClockPolicy::SpareWorker) => {
-            let problem = "spare_worker is for ids of PostgreSQL; here it is carry, wait or refuse";
+        Some(ClockPolicy::SpareWorker) if !layout.has_spare() => {
+            let problem =
+                format!("spare_worker takes a layout with spare=1, which \"{layout}\" is not");
             problems.add(SETTING, problem);
         }
         Some(policy) => return policy,
         None => problems.add(
             SETTING,
-            format!("\"{name}\" is none of carry, wait, refuse"),
+            format!("\"{name}\" is none of carry, wait, refuse, spare_worker"),
         ),
     }
     ClockPolicy::Carry

@@ -32,25 +32,29 @@ fn defaults_are_fine() {
 
 #[test]
 fn clock_policies_are_those_that_a_program_has() {
-    let told = |policy: &str| {
+    let told_in = |layout: &str, policy: &str| {
         let snowflake = RawSnowflakeSettings {
+            layout: layout.to_owned(),
             clock_policy: policy.to_owned(),
             ..RawSnowflakeSettings::default()
         };
         let checked = StoreSettings::new(&raw("mysql://keywright@db/keywright"), &snowflake);
         checked.map(|_| ()).map_err(|error| error.to_string())
     };
+    let told = |policy: &str| told_in("twitter", policy);
+    let spare = "time=41,worker=9,spare=1,sequence=12,epoch=1288834974657";
+    assert_eq!(told_in(spare, "spare_worker"), Ok(()));
     for policy in ["carry", "wait", "refuse"] {
         assert_eq!(told(policy), Ok(()), "{policy}");
     }
     for (policy, problem) in [
         (
             "halt",
-            "snowflake.clock_policy: \"halt\" is none of carry, wait, refuse",
+            "snowflake.clock_policy: \"halt\" is none of carry, wait, refuse, spare_worker",
         ),
         (
             "spare_worker",
-            "snowflake.clock_policy: spare_worker is for ids of PostgreSQL; here it is carry, wait or refuse",
+            "snowflake.clock_policy: spare_worker takes a layout with spare=1, which \"twitter\" is not",
         ),
     ] {
         assert_eq!(told(policy), Err(problem.to_owned()));

@@ -1,4 +1,4 @@
-//! Snowflake and readable keys: states of the word of a leased worker id, below a bound that is durable before it is used.
+//! Snowflake and readable keys: states of the words of a leased worker id, below a bound that is durable before it is used.
 
 mod clock_watch;
 pub(crate) mod keeper;

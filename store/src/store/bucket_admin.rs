@@ -1,12 +1,10 @@
 //! Dividing buckets of readable ids among several stores: one transaction for each step. Why in this order stands in [`crate::buckets`].
 
-use uuid::Uuid;
-
-use super::bucket_rows::{read, text, write_own};
+use super::bucket_rows::{new_id, read, text, write_own};
 use super::lease_rows::{all_rows, lock_all};
 use super::{Link, StoreError, Transaction, values, worker_id_rows};
 use crate::buckets::{
-    BucketRows, Given, OwnBuckets, Receiver, Refused, plan_close, plan_give, plan_open,
+    BucketRows, Given, OwnBuckets, Receiver, Refused, Rest, plan_close, plan_give, plan_open,
 };
 use crate::lease::space::Space;
 use crate::worker_ids::IdRange;
@@ -20,16 +18,9 @@ async fn locked(link: &mut Link) -> Result<(BucketRows, Vec<u32>), StoreError> {
     Ok((rows, leases.iter().map(|row| row.worker_id).collect()))
 }
 
-/// A row for a store that has none: nothing is leased there.
+/// A row for a store that has none.
 fn closed() -> OwnBuckets {
-    OwnBuckets {
-        store_id: Uuid::new_v4().simple().to_string(),
-        giver: String::new(),
-        buckets: None,
-        is_open: false,
-        is_restored: false,
-        version: 0,
-    }
+    OwnBuckets::closed(new_id())
 }
 
 /// Reads all of it, for a look.
@@ -49,6 +40,7 @@ pub(crate) struct CloseBuckets {
     pub(crate) wanted: Option<IdRange>,
     /// The id of the store without tags, where it has one.
     pub(crate) giver: Option<String>,
+    pub(crate) rest: Rest,
     /// Changes nothing: whether it would be refused.
     pub(crate) only_looks: bool,
 }
@@ -59,7 +51,7 @@ impl Transaction<Result<OwnBuckets, Refused>> for CloseBuckets {
         let (rows, leased) = locked(link).await?;
         let giver = self.giver.as_deref();
         let used = (leased.as_slice(), assigned(link).await?);
-        if let Err(refused) = plan_close(rows.own.as_ref(), used, self.wanted, giver) {
+        if let Err(refused) = plan_close(rows.own.as_ref(), used, self.wanted, giver, self.rest) {
             link.rollback().await?;
             return Ok(Err(refused));
         }
@@ -84,6 +76,7 @@ pub(crate) struct GiveBuckets {
     pub(crate) version: u64,
     pub(crate) kept: Option<IdRange>,
     pub(crate) receivers: Vec<Receiver>,
+    pub(crate) rest: Rest,
     /// Changes nothing: whether it would be refused.
     pub(crate) only_looks: bool,
 }
@@ -93,7 +86,15 @@ impl Transaction<Result<String, (String, Refused)>> for GiveBuckets {
         link.begin().await?;
         let (rows, leased) = locked(link).await?;
         let assigned = assigned(link).await?;
-        let planned = plan_give(&rows, self.version, &leased, self.kept, &self.receivers);
+        let receivers = &self.receivers;
+        let planned = plan_give(
+            &rows,
+            self.version,
+            &leased,
+            self.kept,
+            receivers,
+            self.rest,
+        );
         let checked = planned.and_then(|given| match assigned {
             Some(assigned) => check_assigned(given, assigned),
             None => Ok(given),

@@ -90,11 +90,12 @@ pub(super) async fn write_own(
     let write = format!(
         "INSERT INTO keywright_bucket (store, name, store_id, giver, buckets, is_open, is_restored, version) \
          VALUES (?, ?, ?, ?, ?, ?, ?, ?) \
-         {} name = ?, giver = ?, buckets = ?, is_open = ?, version = ?",
+         {} name = ?, giver = ?, buckets = ?, is_open = ?, is_restored = ?, version = ?",
         link.words().or_update("store")
     );
     let (giver, buckets) = (own.giver.as_str(), text(own.buckets));
     let is_open = i64::from(own.is_open);
+    let is_restored = i64::from(own.is_restored);
     let values = values![
         OWN,
         name,
@@ -102,12 +103,13 @@ pub(super) async fn write_own(
         giver,
         &buckets,
         is_open,
-        i64::from(own.is_restored),
+        is_restored,
         own.version,
         name,
         giver,
         &buckets,
         is_open,
+        is_restored,
         own.version
     ];
     link.change(write, values).await?;
@@ -120,24 +122,28 @@ pub(super) async fn look(link: &mut Link) -> Result<BucketRows, StoreError> {
     read(link, lock).await
 }
 
-/// Has the store know that it was restored: which of its buckets were leased since the backup it does not. `are_divided`: several stores have
-/// buckets, so that the backup may be from before this one had any: it is closed, too.
-pub(super) async fn restore(are_divided: bool, link: &mut Link) -> Result<(), StoreError> {
-    let version = unlike_any();
-    let update =
-        "UPDATE keywright_bucket SET is_open = 0, is_restored = 1, version = ? WHERE store = ?";
-    if link.change(update, values![version, OWN]).await? > 0 || !are_divided {
-        return Ok(());
-    }
-    let closed = OwnBuckets {
-        store_id: Uuid::new_v4().simple().to_string(),
-        giver: String::new(),
-        buckets: None,
-        is_open: false,
-        is_restored: true,
-        version,
+/// Has the store know that it was restored: which of its buckets were leased since the backup, and which it gave, it does not. `are_divided`: several
+/// stores have buckets, so that the backup may be from before this one had any: it is closed, too. Its row then, if it has one.
+pub(super) async fn restore(
+    are_divided: bool,
+    link: &mut Link,
+) -> Result<Option<OwnBuckets>, StoreError> {
+    let lock = link.words().for_update();
+    let select = format!("{SELECT} WHERE store = ?{lock}");
+    let row = link.first(select, values![OWN]).await?;
+    let (own, name) = match row {
+        Some(row) => (own(&row)?, column(&row, "name")?),
+        None if are_divided => (OwnBuckets::closed(new_id()), String::new()),
+        None => return Ok(None),
     };
-    write_own(&closed, "", link).await
+    let restored = own.restored(unlike_any());
+    write_own(&restored, &name, link).await?;
+    Ok(Some(restored))
+}
+
+/// Drawn for a store.
+pub(super) fn new_id() -> String {
+    Uuid::new_v4().simple().to_string()
 }
 
 /// A version that no row had: one counted up from the backup's could be what somebody has read of the store that was lost.

@@ -129,7 +129,7 @@ impl TakeLease<'_> {
         })
     }
 
-    /// Databases that are fed have the layout that is recorded; ids of others could meet theirs.
+    /// Databases that are fed, or have an assigned number, have the layout that is recorded; ids of others could meet theirs.
     fn differs(&self, recorded: Option<&RecordedIds>) -> Option<NoLease> {
         let ids = recorded.map_or_else(WorkerIds::default, |recorded| recorded.ids.clone());
         if ids != self.worker_ids {
@@ -138,11 +138,11 @@ impl TakeLease<'_> {
                 configured: Box::new(self.worker_ids.clone()),
             });
         }
-        let (fed, recorded) = ids.fed.zip(recorded)?;
+        let (of_databases, recorded) = ids.fed.or(ids.assigned).zip(recorded)?;
         let is_other =
             self.space == Space::Snowflake && recorded.layout != self.claimant.layout.to_string();
         is_other.then(|| NoLease::OtherLayout {
-            worker_id: fed.first,
+            worker_id: of_databases.first,
             layout: recorded.layout.clone(),
         })
     }

@@ -23,6 +23,17 @@ pub struct RestoredTag {
     pub gap: u64,
 }
 
+/// Which buckets of readable ids a store that was restored leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoredBuckets {
+    /// All, as it did before: they were never divided, as far as backup and configuration know.
+    All,
+    /// None before they are divided anew.
+    Closed,
+    /// None before they are divided anew by the word of somebody who knows which stores have any.
+    ClosedUntilWord,
+}
+
 /// What became of a store that was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredStore {
@@ -30,6 +41,8 @@ pub struct RestoredStore {
     pub tags: Vec<RestoredTag>,
     /// Tags that others have ids of, with the highest, and that the backup does not know.
     pub unknown: Vec<(Tag, u64)>,
+    /// What became of its buckets of readable ids.
+    pub buckets: RestoredBuckets,
 }
 
 /// Has everything count as written by another server: bounds of so long ago, with a gap above each, and no lease or rest is anybody's.
@@ -62,7 +75,7 @@ impl Transaction<RestoredStore> for Restore {
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
         assigned_admin::restore(link).await?;
-        bucket_rows::restore(self.are_buckets_divided, link).await?;
+        let closed = bucket_rows::restore(self.are_buckets_divided, link).await?;
         let mut unknown = Vec::new();
         for (tag, id) in &self.last_ids {
             if !self.raise(&nobody, tag, *id, link).await? {
@@ -75,7 +88,15 @@ impl Transaction<RestoredStore> for Restore {
             Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Vec::new(),
         };
         link.commit().await?;
-        Ok(RestoredStore { tags, unknown })
+        Ok(RestoredStore {
+            tags,
+            unknown,
+            buckets: match closed {
+                None => RestoredBuckets::All,
+                Some(own) if own.needs_word() => RestoredBuckets::ClosedUntilWord,
+                Some(_) => RestoredBuckets::Closed,
+            },
+        })
     }
 }
 

@@ -49,11 +49,6 @@ impl Transaction<Result<WorkerIdsRecorded, Failure>> for RecordWorkerIds {
             fed: &fed,
             assigned: &assigned,
         };
-        let rows = bucket_rows::look(link).await?;
-        if let Err(failure) = self.check_buckets(&rows) {
-            link.rollback().await?;
-            return Ok(Err(failure));
-        }
         let next_id = match self.decide(recorded.as_ref(), &used) {
             Ok(Some(next_id)) => next_id,
             Ok(None) => {
@@ -65,6 +60,12 @@ impl Transaction<Result<WorkerIdsRecorded, Failure>> for RecordWorkerIds {
                 return Ok(Err(failure));
             }
         };
+        // Those that are recorded already were looked at by whoever divided buckets since; a store that was restored would be refused.
+        let rows = bucket_rows::look(link).await?;
+        if let Err(failure) = self.check_buckets(&rows) {
+            link.rollback().await?;
+            return Ok(Err(failure));
+        }
         let text = |range: Option<IdRange>| range.map_or(String::new(), |its| its.to_string());
         let leased = leased_text(&self.ids);
         let [fed, assigned] = [self.ids.fed, self.ids.assigned].map(text);
@@ -195,10 +196,11 @@ impl RecordWorkerIds {
                 row.worker_id
             ));
         }
+        let has_databases = self.ids.fed.or(self.ids.assigned).is_some();
         let mut programs = used.snowflakes.iter();
-        match programs.find(|row| self.ids.fed.is_some() && row.layout != self.layout) {
+        match programs.find(|row| has_databases && row.layout != self.layout) {
             Some(row) => in_use(format!(
-                "programs have leased worker ids with layout \"{}\", and databases that are fed would have \"{}\"",
+                "programs have leased worker ids with layout \"{}\", and databases that are fed or assigned some would have \"{}\"",
                 row.layout, self.layout
             )),
             None => Ok(()),

@@ -135,11 +135,15 @@ impl Switchboard {
     }
 
     /// A table has come whose own ids are below `next`. Where keys may have such ids, those that were reserved are of an older generation from
-    /// now on: programs drop them. To be asked under the table's lock, before its fence.
+    /// now on: programs drop them. To be asked under the table's lock, before its fence. What is kept for the next start is not used from here on, until
+    /// the program follows the next generation; where it cannot be told so, nothing is dropped.
     ///
     /// # Errors
     /// The store cannot be used.
     pub async fn drop_reserved(&self, keys: &KeySpace, next: u64) -> Result<Dropped, Failure> {
+        if !self.keys.keep_standing(None) {
+            return Ok(Dropped::Not);
+        }
         let dropped = DropReserved {
             store: self.keys.store(),
             snowflakes: self.keys.snowflakes(),

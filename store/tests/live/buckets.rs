@@ -15,6 +15,7 @@ on_engines!(
     ids_come_from_both_and_from_each_alone,
     what_the_store_says_counts,
     a_store_that_was_restored_is_closed,
+    a_giver_that_was_restored_gives_by_the_owners_word,
     what_databases_are_assigned_stays_with_their_store,
 );
 
@@ -105,8 +106,8 @@ fn ids_come_from_both_and_from_each_alone(engine: Engine) -> Result<()> {
                 .any(|its| its.message.contains("keywright init")),
             "{said:?}"
         );
-        assert_eq!(keys.divide_buckets().await?.len(), 2);
-        assert!(keys.divide_buckets().await?.is_empty());
+        assert_eq!(keys.divide_buckets(false).await?.len(), 2);
+        assert!(keys.divide_buckets(false).await?.is_empty());
         let said = keys.check(&[]).await;
         assert!(
             !said.iter().any(|its| its.message.contains("buckets")),
@@ -155,11 +156,11 @@ fn what_the_store_says_counts(engine: Engine) -> Result<()> {
         let before = alone(main.clone())?;
         assert_eq!(buckets(&before, &mut all).await?, BTreeSet::from([0]));
         let refused = open(&two, Some("1-99"), Some("100-255"))?
-            .divide_buckets()
+            .divide_buckets(false)
             .await;
         assert_eq!(refused.unwrap_err().cause(), Cause::WorkerIdInUse);
         open(&two, Some("0-99"), Some("100-199"))?
-            .divide_buckets()
+            .divide_buckets(false)
             .await?;
         // The first one still has its bucket, so this one has the next.
         assert_eq!(buckets(&alone(main)?, &mut all).await?, BTreeSet::from([1]));
@@ -168,7 +169,9 @@ fn what_the_store_says_counts(engine: Engine) -> Result<()> {
             BTreeSet::from([100])
         );
         for (main, far) in [("0-100", "101-199"), ("0-49", "50-99"), ("0-1", "120-130")] {
-            let refused = open(&two, Some(main), Some(far))?.divide_buckets().await;
+            let refused = open(&two, Some(main), Some(far))?
+                .divide_buckets(false)
+                .await;
             assert_eq!(
                 refused.unwrap_err().cause(),
                 Cause::WorkerIdInUse,
@@ -179,7 +182,7 @@ fn what_the_store_says_counts(engine: Engine) -> Result<()> {
             buckets(&alone(far)?, &mut all).await?;
         }
         open(&two, Some("0-49"), Some("50-255"))?
-            .divide_buckets()
+            .divide_buckets(false)
             .await?;
         let keys = open(&two, Some("0-49"), Some("50-255"))?;
         let found = buckets(&keys, &mut all).await?;
@@ -196,7 +199,7 @@ fn a_store_that_was_restored_is_closed(engine: Engine) -> Result<()> {
         two.init(FAR).await?;
         let (main, far) = (Some("0-99"), Some("100-255"));
         let keys = open(&two, main, far)?;
-        keys.divide_buckets().await?;
+        keys.divide_buckets(false).await?;
         let restored = keys.store_named("far")?.by_itself();
         restored
             .restored(std::time::Duration::from_secs(60), Default::default())
@@ -208,9 +211,14 @@ fn a_store_that_was_restored_is_closed(engine: Engine) -> Result<()> {
             [Cause::WorkerIdUnset, Cause::StoreUnavailable].contains(&refused.cause()),
             "{refused}"
         );
-        let less = open(&two, main, Some("100-200"))?.divide_buckets().await;
+        // Its own task would go on trying, and lease the first bucket as soon as it may.
+        far_alone.hand_back().await;
+        drop(far_alone);
+        let less = open(&two, main, Some("100-200"))?
+            .divide_buckets(false)
+            .await;
         assert_eq!(less.unwrap_err().cause(), Cause::WorkerIdInUse);
-        assert_eq!(open(&two, main, far)?.divide_buckets().await?.len(), 2);
+        assert_eq!(open(&two, main, far)?.divide_buckets(false).await?.len(), 2);
         let found = buckets(&open(&two, main, far)?, &mut all).await?;
         assert!(found.is_subset(&BTreeSet::from([0, 100])), "{found:?}");
         Ok(())
@@ -225,8 +233,10 @@ fn a_store_that_was_restored_from_before_the_division_is_closed() -> Result<()> 
     runtime()?.block_on(async {
         two.init(FAR).await?;
         let keys = open(&two, Some("0-99"), Some("100-255"))?;
-        keys.divide_buckets().await?;
+        keys.divide_buckets(false).await?;
         two.far.sql("DELETE FROM keywright_bucket")?;
+        // It is enough that the configuration divides buckets among others.
+        let keys = open(&two, Some("0-99"), None)?;
         let restored = keys.store_named("far")?.by_itself();
         restored
             .restored(std::time::Duration::from_secs(60), Default::default())
@@ -238,6 +248,60 @@ fn a_store_that_was_restored_from_before_the_division_is_closed() -> Result<()> 
         let [_, far] = two.raw(FAR);
         let refused = buckets(&open_all(vec![alone(far)])?, &mut all).await;
         assert_eq!(refused.unwrap_err().cause(), Cause::WorkerIdUnset);
+        Ok(())
+    })
+}
+
+/// The store without tags is restored from before it gave to the other one, which has left the configuration since: nothing says so.
+fn a_giver_that_was_restored_gives_by_the_owners_word(engine: Engine) -> Result<()> {
+    let two = Two::new(engine, "kw_buckets_giver")?;
+    let mut all = BTreeSet::new();
+    let lost = std::time::Duration::from_secs(60);
+    let in_use = |refused: Option<Failure>| {
+        let refused = refused.expect("it is refused");
+        assert_eq!(refused.cause(), Cause::WorkerIdInUse, "{refused}");
+        refused.to_string()
+    };
+    runtime()?.block_on(async {
+        two.init(FAR).await?;
+        let divided = open(&two, Some("0-99"), Some("100-255"))?;
+        divided.divide_buckets(false).await?;
+        let [_, far] = two.raw(FAR);
+        let far = open_all(vec![alone(far)])?;
+        assert_eq!(buckets(&far, &mut all).await?, BTreeSet::from([100]));
+        two.main
+            .sql("DELETE FROM keywright_bucket WHERE store <> 'own'")?;
+        two.main
+            .sql("UPDATE keywright_bucket SET buckets = '0-255'")?;
+        let main = open(&two, Some("0-255"), None)?;
+        main.restored(lost, Default::default()).await?;
+        for keys in [&main, &divided] {
+            let refused = in_use(keys.divide_buckets(false).await.err());
+            assert!(refused.contains("--no-other-buckets"), "{refused}");
+        }
+        let [its_main, _] = two.raw(FAR);
+        let closed = buckets(&open_all(vec![alone(its_main)])?, &mut all).await;
+        assert_eq!(closed.unwrap_err().cause(), Cause::WorkerIdUnset);
+        // What a store knows counts more than the word.
+        in_use(main.divide_buckets(true).await.err());
+        let none = open(&two, None, None)?.divide_buckets(true).await;
+        assert_eq!(none.unwrap_err().cause(), Cause::WorkerIdUnset);
+        assert_eq!(divided.divide_buckets(true).await?.len(), 2);
+        let found = buckets(&open(&two, Some("0-99"), Some("100-255"))?, &mut all).await?;
+        assert!(found.is_subset(&BTreeSet::from([0, 101])), "{found:?}");
+        // From now on it knows what it gave, and keeps what may have been leased.
+        let keeps_less = open(&two, Some("0-49"), Some("100-255"))?;
+        in_use(keeps_less.divide_buckets(false).await.err());
+        let gives_less = open(&two, Some("0-99"), Some("100-250"))?;
+        assert_eq!(gives_less.divide_buckets(false).await?.len(), 2);
+        // A store that came back as another one goes on with what it had.
+        two.far.sql("DELETE FROM keywright_bucket")?;
+        let came_back = gives_less.store_named("far")?.by_itself();
+        came_back.restored(lost, Default::default()).await?;
+        in_use(gives_less.divide_buckets(false).await.err());
+        assert_eq!(gives_less.divide_buckets(true).await?.len(), 2);
+        let [_, far] = two.raw(FAR);
+        buckets(&open_all(vec![alone(far)])?, &mut all).await?;
         Ok(())
     })
 }
@@ -262,9 +326,9 @@ fn what_databases_are_assigned_stays_with_their_store(engine: Engine) -> Result<
         };
         assigns(&far, "5-9")?.record_worker_ids(false).await?;
         let divide = open(&two, Some("0-99"), Some("100-199"))?;
-        in_use(divide.divide_buckets().await.err());
+        in_use(divide.divide_buckets(false).await.err());
         assigns(&far, "105-109")?.record_worker_ids(true).await?;
-        divide.divide_buckets().await?;
+        divide.divide_buckets(false).await?;
         // Each again, by programs that know of one store only.
         for (store, others) in [(&far, "90-101"), (&main, "99-100")] {
             let assigned = assigns(store, others)?.record_worker_ids(true).await;
@@ -273,7 +337,21 @@ fn what_databases_are_assigned_stays_with_their_store(engine: Engine) -> Result<
         assigns(&main, "90-99")?.record_worker_ids(true).await?;
         assigns(&far, "100-120")?.record_worker_ids(true).await?;
         let divide = open(&two, Some("0-89"), Some("90-199"))?;
-        in_use(divide.divide_buckets().await.err());
+        in_use(divide.divide_buckets(false).await.err());
+        // What is recorded already is no obstacle to whoever divides anew.
+        let lost = std::time::Duration::from_secs(60);
+        for is_older in [false, true] {
+            if is_older {
+                two.main.sql("DELETE FROM keywright_bucket")?;
+            }
+            divide.restored(lost, Default::default()).await?;
+            assigns(&main, "90-99")?.record_worker_ids(false).await?;
+        }
+        let more = assigns(&main, "80-99")?.record_worker_ids(true).await;
+        in_use(more.err());
+        let divide = open(&two, Some("0-99"), Some("100-199"))?;
+        in_use(divide.divide_buckets(false).await.err());
+        assert_eq!(divide.divide_buckets(true).await?.len(), 2);
         Ok(())
     })
 }

@@ -1,7 +1,7 @@
 //! What may be wrong with a store in etcd: a clear error each time.
 
 use keywright_core::Cause;
-use keywright_store::{Keys, RawSnowflakeSettings, RawStoreSettings, StoreSettings};
+use keywright_store::{Failure, Keys, RawSnowflakeSettings, RawStoreSettings, StoreSettings};
 use keywright_testkit::etcd::{EtcdCluster, EtcdOptions};
 use keywright_testkit::{Pki, Result, assert_has};
 
@@ -232,10 +232,13 @@ fn a_cluster_without_space_says_so_and_goes_on_when_it_has_some() -> Result<()> 
     let much = "x".repeat(100_000);
     while cluster.ctl(&["put", "/else", "--", &much]).is_ok() {}
     let source = keys.source(&segment("orders"))?;
+    // On a busy machine the last thing that was heard may be that there was no answer in time.
+    let is_late = |refused: &Failure| refused.to_string().contains("no answer within");
     let refused = runtime()?.block_on(async {
         loop {
             match source.take(1, true).await {
                 Ok(taken) => log.add_all("it", &taken),
+                Err(refused) if is_late(&refused) => {}
                 Err(refused) => break refused,
             }
         }
@@ -246,8 +249,8 @@ fn a_cluster_without_space_says_so_and_goes_on_when_it_has_some() -> Result<()> 
     let (_, rest) = status.split_once("\"revision\":").unwrap();
     let revision: String = rest.chars().take_while(char::is_ascii_digit).collect();
     cluster.ctl(&["compact", &revision])?;
-    cluster.ctl(&["defrag"])?;
-    cluster.ctl(&["alarm", "disarm"])?;
+    cluster.ctl(&["--command-timeout=60s", "defrag"])?;
+    cluster.ctl(&["--command-timeout=60s", "alarm", "disarm"])?;
     runtime()?.block_on(async {
         while source.take(1, true).await.is_err() {}
         take_many(source, log, "after".to_owned(), 100).await;

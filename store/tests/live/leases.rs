@@ -29,25 +29,25 @@ on_engines!(
 
 /// A clock that goes only when it is told to.
 #[derive(Debug)]
-struct ManualClock {
+pub struct ManualClock {
     wall_ms: AtomicI64,
     boot_ms: AtomicU64,
 }
 
 impl ManualClock {
-    fn at(wall_ms: i64) -> Arc<ManualClock> {
+    pub fn at(wall_ms: i64) -> Arc<ManualClock> {
         Arc::new(ManualClock {
             wall_ms: AtomicI64::new(wall_ms),
             boot_ms: AtomicU64::new(1_000_000),
         })
     }
 
-    fn pass(&self, ms: u32) {
+    pub fn pass(&self, ms: u32) {
         self.wall_ms.fetch_add(i64::from(ms), Ordering::Relaxed);
         self.boot_ms.fetch_add(u64::from(ms), Ordering::Relaxed);
     }
 
-    fn step(&self, ms: i64) {
+    pub fn step(&self, ms: i64) {
         self.wall_ms.fetch_add(ms, Ordering::Relaxed);
     }
 }
@@ -66,7 +66,7 @@ impl Clock for ManualClock {
 }
 
 /// 2026-11-21.
-const NOW_MS: i64 = 1_795_219_200_000;
+pub const NOW_MS: i64 = 1_795_219_200_000;
 
 fn on_worker(worker_id: i64) -> RawSnowflakeSettings {
     RawSnowflakeSettings {
@@ -76,7 +76,7 @@ fn on_worker(worker_id: i64) -> RawSnowflakeSettings {
     }
 }
 
-fn open_at(
+pub fn open_at(
     raw: &RawStoreSettings,
     snowflake: &RawSnowflakeSettings,
     clock: &Arc<ManualClock>,
@@ -294,7 +294,7 @@ fn a_clock_set_far_ahead_does_not_poison_the_bound(engine: Engine) -> Result<()>
     })
 }
 
-fn with_policy(policy: &str) -> RawSnowflakeSettings {
+pub fn with_policy(policy: &str) -> RawSnowflakeSettings {
     RawSnowflakeSettings {
         clock_policy: policy.to_owned(),
         clock_wait_ms_max: 10_000,

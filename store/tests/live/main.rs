@@ -3,11 +3,13 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+mod assigned_layouts;
 mod assignments;
 mod both;
 mod buckets;
 mod bursts;
 mod causes;
+mod clusters;
 mod common;
 mod dropped_tags;
 mod etcd_cluster;
@@ -31,8 +33,10 @@ mod restored;
 mod returned;
 mod rewound;
 mod segments;
+mod semi_sync;
 mod sessions;
 mod slot_groups;
+mod spare_worker;
 mod strict;
 mod switched_snowflake;
 mod switches;

@@ -38,7 +38,7 @@ fn stand(keys: &Keys, address: &str) {
 }
 
 /// An issuer that is active, and has a strict tag.
-async fn active(settings: &RawStoreSettings) -> Result<(Keys, Source)> {
+pub async fn active(settings: &RawStoreSettings) -> Result<(Keys, Source)> {
     let keys = open(settings)?;
     keys.init().await?;
     keys.create_tag(&tag("orders"), &strict()).await?;
@@ -49,7 +49,7 @@ async fn active(settings: &RawStoreSettings) -> Result<(Keys, Source)> {
 }
 
 /// The next id, once there is one.
-async fn first(source: &Source) -> Result<u64> {
+pub async fn first(source: &Source) -> Result<u64> {
     let end = Instant::now() + WAIT_MAX;
     loop {
         match source.take_ordered(1).await {
@@ -62,10 +62,35 @@ async fn first(source: &Source) -> Result<u64> {
     }
 }
 
-async fn refusal(source: &Source) -> Result<Failure> {
+pub async fn refusal(source: &Source) -> Result<Failure> {
     match source.take_ordered(1).await {
         Ok(told) => anyhow::bail!("told {told:?}"),
         Err(failure) => Ok(failure),
+    }
+}
+
+/// Waits until it is refused because the store may lose what it acknowledges. What is on its way when that begins is told, or refused otherwise.
+pub async fn may_lose(source: &Source) -> Result<()> {
+    let end = Instant::now() + WAIT_MAX;
+    loop {
+        let taken = source.take_ordered(1).await;
+        if taken.is_err_and(|failure| failure.cause() == Cause::StoreMayLose) {
+            return Ok(());
+        }
+        anyhow::ensure!(Instant::now() < end, "it is not refused");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The next id, once nothing is refused any more.
+pub async fn goes_on(source: &Source) -> Result<u64> {
+    let end = Instant::now() + WAIT_MAX;
+    loop {
+        match first(source).await {
+            Ok(id) => return Ok(id),
+            Err(failure) => anyhow::ensure!(Instant::now() < end, "{failure}"),
+        }
+        sleep(Duration::from_millis(5)).await;
     }
 }
 

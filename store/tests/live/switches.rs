@@ -1,12 +1,15 @@
 //! The switch as the store keeps it: who may do what to an attempt, and what is in force afterwards.
 
+use std::fs;
 use std::time::Duration;
 
+use keywright_store::RawStoreSettings;
 use keywright_store::switch::{
     Change, CommitRefusal, Committed, Dropped, KeySpace, NativeInserts, Phase, Reached, Recorded,
     RuleName, Standing, Switchboard,
 };
 use keywright_testkit::Result;
+use tempfile::TempDir;
 
 use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_steps, tag};
 
@@ -292,6 +295,48 @@ fn what_was_reserved_is_dropped_where_a_tables_own_ids_are_among_it() -> Result<
         })?;
     }
     Ok(())
+}
+
+/// Whoever starts in the place of a program that was killed before it has followed that, and cannot ask the store, gives nothing of it either.
+#[test]
+fn what_is_kept_is_not_used_once_reserved_ids_were_dropped() -> Result<()> {
+    let schema = Schema::of(Engine::File, "kw_switch_late_kept")?;
+    let scratch = TempDir::new()?;
+    let file = scratch.path().join("ranges");
+    let raw = RawStoreSettings {
+        kept_ranges_file: Some(file.clone()),
+        any_file_system: true,
+        ..schema.raw()
+    };
+    let says = |standing: &str| -> Result<bool> {
+        Ok(fs::read_to_string(&file)?.contains(&format!("\"standing\": {standing}")))
+    };
+    runtime()?.block_on(async {
+        let keys = open(&raw)?;
+        keys.keep_ranges("configuration", 60_000);
+        keys.drop_kept_ranges();
+        keys.init().await?;
+        keys.create_tag(&tag("a"), &small_steps(100)).await?;
+        let (board, space) = (Switchboard::new(&keys), space("a"));
+        let on = board.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert!(board.record(on, recorded("orders", 5_000)).await?);
+        assert_eq!(
+            board.commit(on, Reached::default(), here()).await?,
+            Committed::Done
+        );
+        let source = keys.source(&space.spec())?;
+        keys.follow(&space, 1);
+        let id = source.take(1, true).await?.number(0).unwrap();
+        assert!(keys.keep_standing(Some(&board.standing().await?)));
+        assert!(says("{")?);
+        let dropped = board.drop_reserved(&space, id + 1).await?;
+        assert!(matches!(dropped, Dropped::All(_)), "{dropped:?}");
+        assert!(says("null")?);
+        keys.follow(&space, 2);
+        assert!(keys.keep_standing(Some(&board.standing().await?)));
+        assert!(says("{")?);
+        Ok::<(), anyhow::Error>(())
+    })
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One issuer: what a process has in memory.
 
-use keywright_core::{Buffer, Preset, Readings, SnowflakeWord, VirtualClock, WorkerId};
-use keywright_store::lease::HeldLease;
+use keywright_core::{Buffer, Readings, VirtualClock};
+use keywright_store::lease::{HeldLease, Words};
 use keywright_store::reserve::StepTrack;
 
 use crate::lease_call::LeaseReply;
@@ -20,12 +20,17 @@ pub struct Issuer {
     pub origins: Vec<u32>,
     /// The answer that is on its way; `None` inside: it is lost.
     pub tag_reply: Option<Option<Grant>>,
-    pub word: SnowflakeWord,
+    /// Of the lease that it holds, or held last.
+    pub words: Option<Words>,
+    /// Of the mutant whose spare word begins anew.
+    pub spare_anew: Option<Words>,
     pub held: Option<HeldLease>,
     pub clock: VirtualClock,
     pub lease_reply: Option<Option<LeaseReply>>,
     /// What this machine's wall clock reads too much.
     pub wall_offset_ms: i64,
+    /// The highest reading that ids were issued with.
+    pub highest_ms: i64,
 }
 
 impl Issuer {
@@ -38,11 +43,13 @@ impl Issuer {
             look_for_returned: true,
             origins: Vec::new(),
             tag_reply: None,
-            word: SnowflakeWord::new(),
+            words: None,
+            spare_anew: None,
             held: None,
             clock: VirtualClock::default(),
             lease_reply: None,
             wall_offset_ms,
+            highest_ms: i64::MIN,
         }
     }
 
@@ -53,11 +60,8 @@ impl Issuer {
         }
     }
 
-    /// The bits that tell its ids from others'.
-    pub fn worker_part(&self) -> Option<u64> {
-        let layout = Preset::Twitter.layout();
-        let held = self.held.as_ref()?;
-        let worker = WorkerId::new(i64::from(held.worker_id), &layout).ok()?;
-        Some(layout.worker_part(worker, false))
+    /// The first state above all that it has issued.
+    pub fn next(&self) -> u64 {
+        self.words.as_ref().map_or(0, Words::next)
     }
 }

@@ -1,8 +1,10 @@
 //! Leases: taken over, extended, lost.
 
-use keywright_core::{BoundRequest, Preset, plan_bound};
+use keywright_core::{
+    BoundRequest, ClockDecision, ClockPolicy, TakeoverPlan, WorkerId, decide, plan_bound,
+};
 use keywright_store::lease::{
-    Claim, Claimant, Era, HeldLease, Standing, TakeoverLimits, plan_claim, standing,
+    Claim, Claimant, Era, HeldLease, Standing, TakeoverLimits, Words, plan_claim, standing,
 };
 use keywright_store::worker_ids::Leasable;
 
@@ -27,27 +29,40 @@ const WORKER_ID_MAX: u32 = 1;
 impl World {
     /// Takes snowflake ids, or sees to the lease.
     pub fn take_snowflakes(&mut self, at: usize) {
-        let layout = Preset::Twitter.layout();
         let count = 1 + self.random.u64(..6);
-        let issuer = &self.issuers[at];
-        let wall_ms = issuer.readings(self.now_ms).wall_ms;
-        let taken = issuer.worker_part().and_then(|part| {
-            Some((
-                part,
-                issuer
-                    .word
-                    .take_in_tick(layout.state_at(wall_ms), count, layout.sequence_bits())
-                    .ok()?,
-            ))
-        });
-        match taken {
-            Some((part, first)) => {
-                for state in first..first + count {
-                    self.issue_snowflake(at, layout.compose(state, part));
-                }
-            }
+        match self.try_snowflakes(at, count) {
+            Some(ids) => ids.into_iter().for_each(|id| self.issue_snowflake(at, id)),
             None => self.see_to_lease(at, count),
         }
+    }
+
+    /// As the service does: the clock says of which word.
+    fn try_snowflakes(&mut self, at: usize, count: u64) -> Option<Vec<i64>> {
+        let layout = self.store.layout;
+        let issuer = &mut self.issuers[at];
+        issuer.held.as_ref()?;
+        let wall_ms = issuer.readings(self.now_ms).wall_ms;
+        let decision = decide(
+            ClockPolicy::SpareWorker,
+            wall_ms,
+            issuer.highest_ms,
+            0,
+            layout.spare_state(),
+        );
+        let words = match (self.rules, decision) {
+            (Rules::SpareBeginsAnew, ClockDecision::IssueSpare) => issuer.spare_anew.as_ref(),
+            _ => issuer.words.as_ref(),
+        };
+        let its = words?.of(decision)?;
+        let now = layout.state_at(wall_ms);
+        let bits = layout.sequence_bits();
+        let first = its.word.take_in_tick(now, count, bits).ok()?;
+        issuer.highest_ms = issuer.highest_ms.max(wall_ms);
+        if decision == ClockDecision::IssueSpare {
+            self.spare_ids += count;
+        }
+        let ids = (first..first + count).map(|state| layout.compose(state, its.part));
+        Some(ids.collect())
     }
 
     /// Sends a takeover or an extension, unless one is under way.
@@ -69,7 +84,7 @@ impl World {
     }
 
     fn take_over(&mut self, at: usize) -> Option<LeaseReply> {
-        let layout = Preset::Twitter.layout();
+        let layout = self.store.layout;
         let claimant = Claimant {
             owner: self.issuers[at].owner.clone(),
             wanted: self.random.bool().then_some(0),
@@ -81,7 +96,7 @@ impl World {
             floor_state: if self.rules == Rules::TimeToLiveOnly {
                 0
             } else {
-                self.issuers[at].word.next()
+                self.issuers[at].next()
             },
             // Nobody brings a store back from the past here.
             last: None,
@@ -124,7 +139,7 @@ impl World {
     }
 
     fn extend(&mut self, at: usize, held: HeldLease, need: u64) -> LeaseReply {
-        let layout = Preset::Twitter.layout();
+        let layout = self.store.layout;
         let rows = self.store.lease_rows(self.now_ms);
         let row = rows.iter().find(|row| row.worker_id == held.worker_id);
         let standing = match self.rules {
@@ -142,9 +157,7 @@ impl World {
         let wall_state = layout.state_at(readings.wall_ms - seen.skew_ms);
         let planned = plan_bound(&BoundRequest {
             layout,
-            need_state_end: issuer.word.next().max(wall_state)
-                + need
-                + (1 << layout.sequence_bits()),
+            need_state_end: issuer.next().max(wall_state) + need + (1 << layout.sequence_bits()),
             now_ms: seen.now_ms,
             bound_ms: Some(hi_ms),
             window_ms: WINDOW_MS,
@@ -164,19 +177,22 @@ impl World {
 
     /// The answer arrives, or it is clear that it will not.
     pub fn hear_of_lease(&mut self, at: usize) {
-        let now_ms = self.now_ms;
+        let (now_ms, layout) = (self.now_ms, self.store.layout);
         let issuer = &mut self.issuers[at];
         match issuer.lease_reply.take() {
             None | Some(None) => {}
             Some(Some(LeaseReply::Lost)) => {
-                issuer.word.drain();
+                if let Some(words) = &issuer.words {
+                    words.drain();
+                }
                 issuer.held = None;
             }
             Some(Some(LeaseReply::Extended { bound_ms, hi_state })) => {
                 if let Some(held) = &mut issuer.held {
                     held.published_ms = bound_ms;
                 }
-                issuer.word.publish(0, hi_state);
+                let words = issuer.words.iter().chain(&issuer.spare_anew);
+                words.for_each(|words| words.publish(0, hi_state));
             }
             Some(Some(LeaseReply::Taken { claim, held })) => {
                 self.takeovers += 1;
@@ -192,20 +208,24 @@ impl World {
                 }
                 let issuer = &mut self.issuers[at];
                 let readings = issuer.readings(now_ms);
+                let worker = WorkerId::new(i64::from(held.worker_id), &layout).ok();
                 issuer.held = Some(held);
-                issuer.word = keywright_core::SnowflakeWord::new();
                 issuer.clock.start_at(readings, claim.plan.start_ms);
-                if self.rules == Rules::TimeToLiveOnly {
+                let plan = match self.rules {
                     // No bound: from now on, until told that the lease is gone.
-                    let layout = Preset::Twitter.layout();
-                    issuer
-                        .word
-                        .publish(layout.state_at(readings.wall_ms), u64::MAX >> 1);
-                } else {
-                    issuer
-                        .word
-                        .publish(claim.plan.start_state, claim.plan.hi_state);
-                }
+                    Rules::TimeToLiveOnly => TakeoverPlan {
+                        start_state: layout.state_at(readings.wall_ms),
+                        hi_state: u64::MAX >> 1,
+                        ..claim.plan
+                    },
+                    _ => claim.plan,
+                };
+                issuer.words = Some(Words::new(worker, &layout, &plan));
+                let anew = TakeoverPlan {
+                    start_state: 0,
+                    ..plan
+                };
+                issuer.spare_anew = Some(Words::new(worker, &layout, &anew));
             }
         }
     }

@@ -38,7 +38,7 @@ fn no_id_is_issued_twice() {
         return;
     }
     let seeds = number_from("KEYWRIGHT_SEEDS").unwrap_or(SEEDS);
-    let (mut tag_ids, mut snowflakes, mut takeovers) = (0, 0, 0);
+    let (mut tag_ids, mut snowflakes, mut spare_ids, mut takeovers) = (0, 0, 0, 0);
     let (mut promotions, mut rebuilds, mut reused) = (0, 0, 0);
     for seed in 0..seeds {
         let outcome = run(seed, Rules::Sound, false);
@@ -47,16 +47,18 @@ fn no_id_is_issued_twice() {
         }
         tag_ids += outcome.tag_ids;
         snowflakes += outcome.snowflakes;
+        spare_ids += outcome.spare_ids;
         takeovers += outcome.takeovers;
         promotions += outcome.promotions;
         rebuilds += outcome.rebuilds;
         reused += outcome.returned_used;
     }
     println!(
-        "{seeds} seeds: {tag_ids} ids of a tag, {snowflakes} snowflake ids, {takeovers} takeovers, {promotions} promotions, {rebuilds} servers that came back, {reused} rests used again"
+        "{seeds} seeds: {tag_ids} ids of a tag, {snowflakes} snowflake ids, {spare_ids} of a spare worker, {takeovers} takeovers, {promotions} promotions, {rebuilds} servers that came back, {reused} rests used again"
     );
     // A simulation in which nothing happens proves nothing.
     assert!(tag_ids > seeds * 100 && snowflakes > seeds * 100);
+    assert!(spare_ids > seeds * 2);
     assert!(takeovers > seeds * 2 && promotions > seeds / 4 && reused > seeds / 4);
     assert!(rebuilds > seeds / 20);
 }
@@ -95,6 +97,11 @@ fn finds_publication_after_an_unknown_outcome() {
 #[test]
 fn finds_an_extension_that_does_not_compare() {
     assert_found(Rules::ExtendBlindly, "snowflake");
+}
+
+#[test]
+fn finds_a_spare_word_that_begins_anew() {
+    assert_found(Rules::SpareBeginsAnew, "snowflake");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The store: what is committed, on which server.
 
 use keywright_core::residue::Residue;
-use keywright_core::{Preset, Step, StepPolicy};
+use keywright_core::{Layout, Step, StepPolicy};
 use keywright_store::lease::LeaseRow;
 use keywright_store::reserve::{Ends, LastReservation, Returned, TagRow};
 
@@ -23,12 +23,14 @@ pub struct Store {
     pub returned: Vec<(Returned, u32)>,
     pub keys: u64,
     pub leases: Vec<Lease>,
+    /// Of all ids.
+    pub layout: Layout,
 }
 
 const STEP: i64 = 12;
 
 impl Store {
-    pub fn new(now_ms: i64) -> Store {
+    pub fn new(now_ms: i64, layout: Layout) -> Store {
         Store {
             server: 1,
             number: 1,
@@ -36,6 +38,7 @@ impl Store {
             returned: Vec::new(),
             keys: 0,
             leases: Vec::new(),
+            layout,
         }
     }
 
@@ -90,7 +93,7 @@ impl Store {
                     owner: None,
                     epoch: 0,
                     hi_ms: 0,
-                    layout: Preset::Twitter.layout(),
+                    layout: self.layout,
                     server: self.name(),
                     expired: true,
                 },

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use fastrand::Rng;
+use keywright_core::{Layout, Preset};
 
 use crate::issuer::Issuer;
 use crate::lease_call::WINDOW_MS;
@@ -22,6 +23,8 @@ pub enum Rules {
     PublishUnknown,
     /// A bound is extended without looking whose it is.
     ExtendBlindly,
+    /// The spare word of an heir does not begin at the bound.
+    SpareBeginsAnew,
     /// A rest is handed back and used all the same.
     HandBackAndKeep,
     /// A bound of another server is trusted.
@@ -46,6 +49,7 @@ pub struct Outcome {
     pub violation: Option<String>,
     pub tag_ids: u64,
     pub snowflakes: u64,
+    pub spare_ids: u64,
     pub takeovers: u64,
     pub promotions: u64,
     pub rebuilds: u64,
@@ -62,6 +66,7 @@ pub struct World {
     pub lagging: Option<(Store, Option<Grant>)>,
     pub issuers: Vec<Issuer>,
     pub takeovers: u64,
+    pub spare_ids: u64,
     pub returned_used: u64,
     promotions: u64,
     rebuilds: u64,
@@ -78,16 +83,26 @@ pub const START_MS: i64 = 1_795_219_200_000;
 /// How far a wall clock is ever from the true time.
 const CLOCK_MS_MAX: i64 = 2_000;
 
+/// Every other seed has a spare bit, and with it ids of the spare worker while a clock is behind; and long ticks, so that two of them meet in one.
+fn layout_of(seed: u64) -> Layout {
+    const SPARE: &str = "time=41,worker=9,spare=1,sequence=12,tick=100ms,epoch=1288834974657";
+    match seed.is_multiple_of(2) {
+        true => Preset::Twitter.layout(),
+        false => Layout::parse(SPARE).unwrap(),
+    }
+}
+
 /// Runs one seed.
 pub fn run(seed: u64, rules: Rules, verbose: bool) -> Outcome {
     let mut world = World {
         random: Rng::with_seed(seed),
         rules,
         now_ms: START_MS,
-        store: Store::new(START_MS),
+        store: Store::new(START_MS, layout_of(seed)),
         lagging: None,
         issuers: Vec::new(),
         takeovers: 0,
+        spare_ids: 0,
         returned_used: 0,
         promotions: 0,
         rebuilds: 0,
@@ -111,6 +126,7 @@ pub fn run(seed: u64, rules: Rules, verbose: bool) -> Outcome {
         tag_ids: world.tag_ids.len() as u64,
         snowflakes: world.snowflakes.len() as u64,
         takeovers: world.takeovers,
+        spare_ids: world.spare_ids,
         promotions: world.promotions,
         rebuilds: world.rebuilds,
         returned_used: world.returned_used,

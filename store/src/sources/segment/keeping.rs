@@ -148,7 +148,9 @@ impl SegmentSupply {
                 self.buffer
                     .publish(tail.start, tail.end, tail.range.refill_percent);
             }
-            Some(_) => warn!(tag = %self.tag, "what was kept cannot be erased, and is lost"),
+            Some(_) => {
+                warn!(tag = %self.tag, "what was kept may still be in the file, and is not handed back");
+            }
             None => {}
         }
     }

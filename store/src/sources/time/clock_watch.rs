@@ -13,6 +13,7 @@ use crate::settings::SnowflakeSettings;
 pub(super) struct ClockWatch {
     policy: ClockPolicy,
     wait_ms_max: u64,
+    spare: SpareState,
     /// The highest reading that keys were issued with, unix milliseconds.
     highest_ms: AtomicI64,
 }
@@ -26,6 +27,7 @@ impl ClockWatch {
                 Space::Readable => ClockPolicy::Carry,
             },
             wait_ms_max: settings.clock_wait_ms_max,
+            spare: settings.layout.spare_state(),
             highest_ms: AtomicI64::new(i64::MIN),
         }
     }
@@ -44,7 +46,7 @@ impl ClockWatch {
             now_ms,
             highest_ms,
             self.wait_ms_max,
-            SpareState::Absent,
+            self.spare,
         );
         (decision, now_ms)
     }

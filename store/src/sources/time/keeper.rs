@@ -6,18 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use keywright_core::{
-    BoundPlan, BoundRequest, Cause, ClockEvent, SnowflakeWord, VirtualClock, WorkerId,
-};
+use keywright_core::{BoundPlan, BoundRequest, Cause, ClockEvent, VirtualClock, WorkerId};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::supply::{LeasedWord, TimeSupply};
+use super::supply::{Leased, TimeSupply};
 use crate::backoff::Backoff;
 use crate::failure::Failure;
 use crate::host::holder;
 use crate::lease::space::Space;
-use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits};
+use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits, Words};
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
 use crate::store::Store;
@@ -166,10 +164,28 @@ impl Keeper {
             // It may have been written: the next attempt finds it under our name, and takes it over once more.
             Err(error) => return Err(self.store_failed(self.store.failure(&error))),
         };
+        let worker = self.worker_of(&taken)?;
         let start_ms = taken.claim.plan.start_ms;
         self.virtual_clock.start_at(readings, start_ms);
-        self.publish_new(taken);
+        self.publish_new(taken, worker);
         Ok(())
+    }
+
+    /// The worker id of a lease, as the layout has it; none in readable ids. Never another one in its place: that one's ids may be given elsewhere.
+    fn worker_of(&self, taken: &TakenLease) -> Result<Option<WorkerId>, PauseMs> {
+        let supply = &self.supply;
+        let worker_id = i64::from(taken.claim.worker_id);
+        let worker = match supply.space {
+            Space::Snowflake => WorkerId::new(worker_id, &supply.layout).map(Some),
+            Space::Readable => Ok(None),
+        };
+        worker.map_err(|error| {
+            let name = supply.space.name();
+            let message = format!("{name} keys: the layout does not have what was leased: {error}");
+            let failure = Failure::new(Cause::LayoutOverlap, message);
+            supply.demand.failed(failure, 0, Outlook::Stays);
+            None
+        })
     }
 
     /// Whether a lease is of an older generation than the one that is followed.
@@ -178,22 +194,15 @@ impl Keeper {
         followed.is_some_and(|generation| generation != held.generation)
     }
 
-    fn publish_new(&mut self, taken: TakenLease) {
+    fn publish_new(&mut self, taken: TakenLease, worker: Option<WorkerId>) {
         let supply = &self.supply;
         let plan = &taken.claim.plan;
         let worker_id = taken.claim.worker_id;
-        let worker_part = match supply.space {
-            Space::Snowflake => WorkerId::new(i64::from(worker_id), &supply.layout)
-                .map_or(0, |worker| supply.layout.worker_part(worker, false)),
-            Space::Readable => 0,
-        };
-        let lease = LeasedWord {
+        let lease = Leased {
             worker_id,
-            worker_part,
-            word: SnowflakeWord::new(),
+            words: Words::new(worker, &supply.layout, plan),
             extend_at: AtomicU64::new(self.extend_at(plan.hi_state)),
         };
-        lease.word.publish(plan.start_state, plan.hi_state);
         supply.skew_ms.store(0, Ordering::Relaxed);
         // Ids begin with no lead again.
         supply.demand.put_off_nothing();
@@ -303,10 +312,9 @@ impl Keeper {
     fn publish(&self, plan: &BoundPlan) {
         let guard = self.supply.lease.load();
         if let Some(lease) = guard.as_deref() {
-            lease.word.publish(0, plan.hi_state);
-            lease
-                .extend_at
-                .store(self.extend_at(plan.hi_state), Ordering::Relaxed);
+            lease.words.publish(0, plan.hi_state);
+            let extend_at = self.extend_at(plan.hi_state);
+            lease.extend_at.store(extend_at, Ordering::Relaxed);
         }
         let figures = &self.supply.demand.figures;
         figures.refills.fetch_add(1, Ordering::Relaxed);
@@ -336,7 +344,7 @@ impl Keeper {
             .lease
             .load()
             .as_deref()
-            .map_or(0, |lease| lease.word.next());
+            .map_or(0, |lease| lease.words.next());
         BoundRequest {
             layout: supply.layout,
             need_state_end: next
@@ -362,9 +370,8 @@ impl Keeper {
     fn suspend(&mut self, held: &HeldLease) {
         let supply = &self.supply;
         if let Some(lease) = supply.lease.swap(None) {
-            lease.word.drain();
-            // A taker that still holds the word finds it drained or is below its bound.
-            self.floor_state = self.floor_state.max(lease.word.next());
+            // A taker that still holds the words finds them drained or is below their bound.
+            self.floor_state = self.floor_state.max(lease.words.drain());
         }
         self.suspended = true;
         self.last = Some(held.clone());
@@ -389,7 +396,7 @@ impl Keeper {
 
     async fn release(&mut self) {
         if let Some(lease) = self.supply.lease.swap(None) {
-            lease.word.drain();
+            lease.words.drain();
         }
         let Some(held) = self.held.take() else {
             return;

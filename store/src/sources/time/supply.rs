@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use keywright_core::{
-    Biz, Cause, ClockDecision, KeyBatch, Layout, SnowflakeWord, WorkerId, readable,
-};
+use keywright_core::{Biz, Cause, ClockDecision, KeyBatch, Layout, WorkerId, readable};
 use tokio::time::{Instant, sleep};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
+use crate::lease::Words;
 use crate::lease::space::Space;
 use crate::settings::{Limits, SnowflakeSettings};
 use crate::sources::demand::Demand;
@@ -22,6 +21,9 @@ pub(super) const BULK_HINT: &str =
 
 /// A clock that is not followed and falls back was mended: the keeper looks at it anew, and so often, milliseconds, it is asked whether it has.
 const MENDED_LOOK_MS: u64 = 5;
+
+/// While keys come from the spare worker the clock is looked at so often, milliseconds: it may have been mended, and somebody is to hear of it.
+const SPARE_LOOK_MS: u64 = 1_000;
 
 /// Keys that come from one leased worker id, whichever it is at the moment.
 #[derive(Debug)]
@@ -36,7 +38,9 @@ pub(crate) struct TimeSupply {
     pub(crate) clock: Arc<dyn Clock>,
     /// What the wall clock reads too much, milliseconds.
     pub(super) skew_ms: AtomicI64,
-    pub(super) lease: ArcSwapOption<LeasedWord>,
+    /// What the wall clock read when it was looked at last since keys come from the spare worker.
+    looked_ms: AtomicI64,
+    pub(super) lease: ArcSwapOption<Leased>,
     followed: Mutex<Followed>,
     pub(super) watch: ClockWatch,
     pub(crate) demand: Demand,
@@ -51,14 +55,20 @@ pub(crate) struct Followed {
     pub(crate) floor_state: u64,
 }
 
-/// The word of one lease. When the lease is lost, a taker that still holds it finds it drained, or takes states that were
-/// durably ours before it was lost: whoever took over begins at the bound, above them.
+/// The lease that is held.
 #[derive(Debug)]
-pub(crate) struct LeasedWord {
+pub(super) struct Leased {
     pub(super) worker_id: u32,
-    pub(super) worker_part: u64,
-    pub(super) word: SnowflakeWord,
+    pub(super) words: Words,
+    /// States from here on have the bound extended.
     pub(super) extend_at: AtomicU64,
+}
+
+/// States that were taken, and whose.
+struct States {
+    first: u64,
+    worker_id: u32,
+    worker_part: u64,
 }
 
 impl TimeSupply {
@@ -86,6 +96,7 @@ impl TimeSupply {
             must_be_divided,
             clock,
             skew_ms: AtomicI64::new(0),
+            looked_ms: AtomicI64::new(i64::MIN),
             lease: ArcSwapOption::const_empty(),
             followed: Mutex::default(),
             demand: Demand::new(
@@ -105,8 +116,7 @@ impl TimeSupply {
             }
             followed.generation = Some(generation);
             if let Some(lease) = self.lease.swap(None) {
-                lease.word.drain();
-                followed.floor_state = followed.floor_state.max(lease.word.next());
+                followed.floor_state = followed.floor_state.max(lease.words.drain());
             }
         }
         self.demand.begin_anew();
@@ -126,7 +136,7 @@ impl TimeSupply {
         let guard = self.lease.load();
         guard
             .as_deref()
-            .is_some_and(|lease| lease.word.next() > lease.extend_at.load(Ordering::Relaxed))
+            .is_some_and(|lease| lease.words.next() > lease.extend_at.load(Ordering::Relaxed))
     }
 
     /// What the wall clock reads, less what it reads too much, unix milliseconds.
@@ -141,27 +151,25 @@ impl TimeSupply {
 
     /// `count` states, of one tick if that is asked for, and whose.
     #[inline]
-    fn try_states(
-        &self,
-        count: u64,
-        in_tick: bool,
-    ) -> Option<(u64, arc_swap::Guard<Option<Arc<LeasedWord>>>)> {
+    fn try_states(&self, count: u64, in_tick: bool) -> Option<States> {
         if self.demand.is_closed() {
             return None;
         }
         let guard = self.lease.load();
         let lease = guard.as_deref()?;
-        let (ClockDecision::Issue, now_ms) = self.watch.decide(|| self.now_ms()) else {
-            return None;
-        };
+        let (decision, now_ms) = self.watch.decide(|| self.now_ms());
+        let its = lease.words.of(decision)?;
         let now = self.layout.state_at(now_ms);
         let first = if in_tick {
             let bits = self.layout.sequence_bits();
-            lease.word.take_in_tick(now, count, bits).ok()?
+            its.word.take_in_tick(now, count, bits).ok()?
         } else {
-            lease.word.take(now, count).ok()?
+            its.word.take(now, count).ok()?
         };
         self.watch.issued_at(now_ms);
+        if decision == ClockDecision::IssueSpare {
+            self.look_while_spare();
+        }
         if first.saturating_add(count) > lease.extend_at.load(Ordering::Relaxed) {
             self.demand.ask();
         }
@@ -169,20 +177,21 @@ impl TimeSupply {
             .figures
             .issued
             .fetch_add(count, Ordering::Relaxed);
-        Some((first, guard))
+        Some(States {
+            first,
+            worker_id: lease.worker_id,
+            worker_part: its.part,
+        })
     }
 
     /// Snowflake keys. Those of one tick differ by one in the sequence field; others have no common distance.
     #[inline]
     pub(crate) fn try_snowflakes(&self, count: u64, contiguous: bool) -> Option<KeyBatch> {
         let in_tick = contiguous || count == 1;
-        let (first, guard) = self.try_states(count, in_tick)?;
-        let lease = guard.as_deref()?;
-        let id = |state| {
-            self.layout
-                .compose(state, lease.worker_part)
-                .cast_unsigned()
-        };
+        let States {
+            first, worker_part, ..
+        } = self.try_states(count, in_tick)?;
+        let id = |state| self.layout.compose(state, worker_part).cast_unsigned();
         if !in_tick {
             return Some(KeyBatch::Listed((first..first + count).map(id).collect()));
         }
@@ -199,8 +208,10 @@ impl TimeSupply {
 
     /// Readable keys; `None` also when the clock is outside the years that they can tell.
     pub(crate) fn try_readables(&self, count: u64, biz: &Biz) -> Option<KeyBatch> {
-        let (first, guard) = self.try_states(count, false)?;
-        let bucket = u8::try_from(guard.as_deref()?.worker_id).ok()?;
+        let States {
+            first, worker_id, ..
+        } = self.try_states(count, false)?;
+        let bucket = u8::try_from(worker_id).ok()?;
         let text = |state| {
             let (written_ms, sequence) = readable::parts_of_state(state);
             readable::format(written_ms, biz, bucket, sequence).ok()
@@ -243,7 +254,10 @@ impl TimeSupply {
 
     fn is_clock_behind(&self) -> bool {
         let (decision, _) = self.watch.decide(|| self.now_ms());
-        decision != ClockDecision::Issue
+        match decision {
+            ClockDecision::Issue | ClockDecision::IssueSpare => false,
+            ClockDecision::WaitMs(_) | ClockDecision::Refuse { behind_ms: _ } => true,
+        }
     }
 
     /// Waits for the clock where the policy says so, until `deadline` at most.
@@ -276,6 +290,16 @@ impl TimeSupply {
         self.demand.ask();
     }
 
+    #[cold]
+    fn look_while_spare(&self) {
+        let wall_ms = self.clock.wall_ms();
+        let looked_ms = self.looked_ms.load(Ordering::Relaxed);
+        if wall_ms.abs_diff(looked_ms) >= SPARE_LOOK_MS {
+            self.looked_ms.store(wall_ms, Ordering::Relaxed);
+            self.look_at_clock();
+        }
+    }
+
     /// The worker id that keys carry now.
     pub(crate) fn worker_id(&self) -> Option<u32> {
         self.lease.load().as_deref().map(|lease| lease.worker_id)
@@ -287,8 +311,8 @@ impl TimeSupply {
         let Some(lease) = guard.as_deref() else {
             return 0;
         };
-        let next = lease.word.next().max(self.now_state());
-        let ticks = lease.word.hi().saturating_sub(next) >> self.layout.sequence_bits();
+        let next = lease.words.next().max(self.now_state());
+        let ticks = lease.words.hi().saturating_sub(next) >> self.layout.sequence_bits();
         ticks.saturating_mul(u64::from(self.layout.tick_ms()))
     }
 }
