@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Result, bail};
 use keywright_session::{Mode, Traffic};
 use keywright_store::Keys;
-use keywright_store::switch::{RuleName, Standing};
+use keywright_store::switch::{KeySpace, RuleName, Standing};
 use tokio::sync::watch;
 
 use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
 use crate::in_force::snapshot::ConfigSnapshot;
-use crate::in_force::sources::{follow_generations, held_by};
+use crate::in_force::sources::{follow_generations, held_by, leaving};
 use crate::metrics::{Counters, Metric};
 use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
@@ -136,7 +136,7 @@ impl InForce {
         let snapshot = state.snapshot(&keys, &counters, &own_key, users.as_ref())?;
         if let Some(standing) = standing {
             // Behind it: its sources are those of the snapshot.
-            follow_generations(&keys, standing);
+            follow_generations(&keys, standing, &BTreeSet::new());
         }
         Ok(Self {
             keys,
@@ -238,7 +238,7 @@ impl InForce {
         );
         let published = self.publish(&mut state);
         if let Some(standing) = first {
-            follow_generations(&self.keys, standing);
+            follow_generations(&self.keys, standing, &BTreeSet::new());
         }
         if published.is_err() {
             (state.config, state.seen, state.known, state.standings) = before;
@@ -280,32 +280,66 @@ impl InForce {
         }
     }
 
-    /// Whether nothing is under way that may take keys of a rule which leaves them; new statements on its tables wait until then. Who
-    /// was silent for long did not hold: followed into their next generation, keys that another rule has still would reach tables
-    /// that have left them.
+    /// Whether nothing is under way that may take keys of a rule which leaves them. Until then nobody else is given any of these; of all others nothing
+    /// that was reserved before what the store says. Who was silent for long did not hold: followed into their next generation, keys
+    /// that another rule has still would reach tables that have left them.
     fn has_let_go(&self, standing: &Standing) -> bool {
-        let now = key_spaces_of(standing);
         let mut state = self.state();
-        let known = state.known.iter().flatten();
-        let leaving: BTreeSet<RuleName> = known
-            .filter(|(rule, source)| {
-                let keys = now.get(rule).and_then(|now| now.keys.as_ref());
-                source.keys.is_some() && source.keys.as_ref() != keys
-            })
-            .map(|(rule, _)| rule.clone())
-            .collect();
-        if !leaving.is_subset(&state.held) {
-            let held: BTreeSet<RuleName> = state.held.union(&leaving).cloned().collect();
-            let before = std::mem::replace(&mut state.held, held);
-            if let Err(error) = self.publish(&mut state) {
-                tracing::error!(
-                    "cannot apply what is in force, keeping the previous configuration: {error:#}"
-                );
-                state.held = before;
-                return false;
-            }
+        let leaving = leaving(state.known.as_ref(), standing);
+        if leaving.is_empty() {
+            return true;
         }
-        self.is_quiet_on(&state, &leaving)
+        let left: BTreeSet<KeySpace> = leaving.values().cloned().collect();
+        let leaving: BTreeSet<RuleName> = leaving.into_keys().collect();
+        if leaving.is_subset(&state.held) && self.is_quiet_on(&state, &leaving) {
+            return true;
+        }
+        if !self.hold_all_of(&mut state, standing, &left) {
+            return false;
+        }
+        let has_let_go = self.is_quiet_on(&state, &leaving);
+        if !has_let_go {
+            follow_generations(&self.keys, standing, &left);
+        }
+        has_let_go
+    }
+
+    /// New statements of all rules that have these keys wait, and so do requests for them on key ports. False: they cannot be told so.
+    fn hold_all_of(
+        &self,
+        state: &mut State,
+        standing: &Standing,
+        left: &BTreeSet<KeySpace>,
+    ) -> bool {
+        let known = state.known.iter().flatten();
+        let have_them = known
+            .filter(|(_, source)| source.keys.as_ref().is_some_and(|keys| left.contains(keys)))
+            .map(|(rule, _)| rule);
+        let held: BTreeSet<RuleName> = state.held.iter().chain(have_them).cloned().collect();
+        let mut standings = KeyStandings::of(standing);
+        let in_use = left.difference(&standings.left).cloned();
+        standings.held.extend(in_use.collect::<Vec<_>>());
+        let standings = Some(standings);
+        let ports_know = state.config.ports.is_empty() || state.standings == standings;
+        if ports_know && state.held == held {
+            return true;
+        }
+        tracing::info!(
+            rules = ?held,
+            "tables were switched while this program was silent: new statements wait until what is under way has ended"
+        );
+        let before = (
+            std::mem::replace(&mut state.held, held),
+            std::mem::replace(&mut state.standings, standings),
+        );
+        let published = self.publish(state);
+        if let Err(error) = &published {
+            tracing::error!(
+                "cannot apply what is in force, keeping the previous configuration: {error:#}"
+            );
+            (state.held, state.standings) = before;
+        }
+        published.is_ok()
     }
 
     fn is_quiet_on(&self, state: &State, rules: &BTreeSet<RuleName>) -> bool {
@@ -322,11 +356,12 @@ impl InForce {
     fn learn(&self, standing: &Standing) {
         let (known, held) = (key_spaces_of(standing), held_by(standing));
         let standings = Some(KeyStandings::of(standing));
-        follow_generations(&self.keys, standing);
+        follow_generations(&self.keys, standing, &BTreeSet::new());
         let mut state = self.state();
         // Connections to servers are not to follow what only key ports ask for.
         let ports_know = state.config.ports.is_empty() || state.standings == standings;
         if ports_know && state.known.as_ref() == Some(&known) && state.held == held {
+            state.standings = standings;
             return;
         }
         let before = (
@@ -341,7 +376,7 @@ impl InForce {
             (state.known, state.standings, state.held) = before;
         }
         // Once more, for the sources that this snapshot has made.
-        follow_generations(&self.keys, standing);
+        follow_generations(&self.keys, standing, &BTreeSet::new());
     }
 }
 

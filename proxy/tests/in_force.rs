@@ -100,3 +100,30 @@ fn keys_that_others_still_use_are_followed_only_behind_what_is_under_way() {
         assert_eq!(key(0), "segment:one");
     }
 }
+
+/// On the way back the store names the keys until the tables are native, and their tag is closed already: what can be had of its next generation
+/// native ids are, too.
+#[test]
+fn keys_of_a_closed_tag_are_followed_only_behind_what_is_under_way() {
+    let config = Arc::new(Config::parse(TEXT).unwrap());
+    let counters = Arc::new(Counters::default());
+    let before = standing(&config, "one", None, 1);
+    let in_force = InForce::new(
+        Keys::open(config.store.clone()).unwrap(),
+        Arc::clone(&counters),
+        Arc::new(OwnKey::made_when_needed()),
+        (Arc::clone(&config), vec![TableFacts::default()]),
+        (Some(&before), BTreeSet::new()),
+    );
+    let in_force = Arc::new(in_force.unwrap());
+    let under_way = counters.traffic.count_passthrough();
+    let mut closed = standing(&config, "one", None, 2);
+    closed.phase = Phase::Closed;
+    closed.rules[1].next = Some(None);
+    assert!(!in_force.hold(&closed), "something is under way");
+    let version = in_force.version();
+    assert!(!in_force.hold(&closed), "it still is");
+    assert_eq!(in_force.version(), version, "nothing is new");
+    drop(under_way);
+    assert!(in_force.hold(&closed));
+}

@@ -50,15 +50,16 @@ pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
 }
 
 /// Before anybody takes keys by new rules: what was reserved of keys before they came into force is dropped. Those that are left are not
-/// followed: what was reserved of it is below where others go on, and nothing more can be reserved.
-pub(super) fn follow_generations(keys: &Keys, standing: &Standing) {
+/// followed: what was reserved of it is below where others go on, and nothing more can be reserved. `but`: nor are these.
+pub(super) fn follow_generations(keys: &Keys, standing: &Standing, but: &BTreeSet<KeySpace>) {
     let in_force: BTreeSet<&KeySpace> = standing
         .rules
         .iter()
         .filter_map(|rule| rule.keys.as_ref())
         .collect();
     let followed = standing.generations.iter();
-    for (space, generation) in followed.filter(|(space, _)| in_force.contains(space)) {
+    let followed = followed.filter(|(space, _)| in_force.contains(space) && !but.contains(space));
+    for (space, generation) in followed {
         keys.follow(space, *generation);
     }
     for (tag, id) in &standing.key_space_ids {
@@ -78,6 +79,29 @@ pub fn key_spaces_of(standing: &Standing) -> KeySpaces {
             };
             (rule.rule.clone(), source)
         })
+        .collect()
+}
+
+/// The rules that leave their keys as soon as what the store says is followed, and these keys. Those whose tags are closed have left them: what can
+/// be had of these in the next generation their tables may have natively.
+pub(super) fn leaving(
+    known: Option<&KeySpaces>,
+    standing: &Standing,
+) -> BTreeMap<RuleName, KeySpace> {
+    let now = key_spaces_of(standing);
+    let closed = match standing.phase {
+        Phase::Closed => held_by(standing),
+        Phase::None | Phase::Holding | Phase::Ending => BTreeSet::new(),
+    };
+    let stays = |rule: &RuleName, keys: &KeySpace| {
+        let keys_now = now.get(rule).and_then(|now| now.keys.as_ref());
+        keys_now == Some(keys) && !closed.contains(rule)
+    };
+    let known = known.into_iter().flatten();
+    known
+        .filter_map(|(rule, source)| Some((rule, source.keys.as_ref()?)))
+        .filter(|(rule, keys)| !stays(rule, keys))
+        .map(|(rule, keys)| (rule.clone(), keys.clone()))
         .collect()
 }
 

@@ -7,6 +7,7 @@ mod ignore;
 mod later;
 mod obstacles;
 mod replaced;
+mod silent;
 mod stopping;
 mod storm;
 mod tags;
@@ -41,6 +42,7 @@ use obstacles::{
 use replaced::{
     a_server_is_replaced_in_the_middle_of_an_attempt, a_server_takes_over_while_others_write,
 };
+use silent::a_key_port_goes_by_what_its_program_knows_before_it_follows;
 use stopping::{
     a_connection_without_rules_is_ended_before_a_switch,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
@@ -81,6 +83,7 @@ keywright_testkit::on_both_flavours!(
     a_server_takes_over_while_others_write,
     a_server_is_replaced_in_the_middle_of_an_attempt,
     a_program_dies_before_the_fence_of_a_late_table,
+    a_key_port_goes_by_what_its_program_knows_before_it_follows,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
