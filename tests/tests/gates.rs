@@ -20,8 +20,8 @@ const SNOWFLAKE: &str = "SELECT snowflake_id()";
 const MANY: &str = "SELECT max(id) FROM next_biz_ids('orders', 1000) id";
 const LOCK_BOUND: &str = "ALTER SEQUENCE keywright.snowflake_bound OWNER TO postgres";
 const LOCK_TAG: &str = "ALTER SEQUENCE keywright.tag_1 OWNER TO postgres";
-/// Far less than keywright.refill_wait_ms_max, after which whoever waits gives up.
-const AT_ONCE: Duration = Duration::from_secs(5);
+/// Less than keywright.refill_wait_ms_max, after which whoever waits gives up.
+const AT_ONCE: Duration = Duration::from_secs(9);
 const SHORT_WAIT: &str = "-c keywright.refill_wait_ms_max=400";
 
 fn database() -> Result<TestDatabase> {

@@ -218,6 +218,7 @@ fn the_reset_of_a_connection_at_rest_is_not_kept_back() -> Result<()> {
     /// Longer than it takes for a connection to be at rest.
     const IDLE: Duration = Duration::from_secs(3);
     const KEPT_BACK: Duration = Duration::from_millis(500);
+    const TRIES: usize = 5;
     let shop = Shop::open(Flavour::MariaDb, "")?;
     let end = |proxy: &ProxyProcess| {
         let mut wire = proxy.wire("shop")?;
@@ -229,12 +230,18 @@ fn the_reset_of_a_connection_at_rest_is_not_kept_back() -> Result<()> {
     };
     for proxy in &shop.proxies {
         // The machine may be busy, but none of those that are kept back is that early.
-        let soonest = thread::scope(|scope| {
-            let clients = [(); 4].map(|()| scope.spawn(|| end(proxy)));
-            let ends = clients.map(|client| client.join().expect("a client"));
-            let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
-            ends.into_iter().min().context("a client")
-        })?;
+        let mut soonest = Duration::MAX;
+        for _ in 0..TRIES {
+            let ends = thread::scope(|scope| {
+                let clients = [(); 4].map(|()| scope.spawn(|| end(proxy)));
+                let ends = clients.map(|client| client.join().expect("a client"));
+                ends.into_iter().collect::<Result<Vec<_>>>()
+            })?;
+            soonest = soonest.min(ends.into_iter().min().context("a client")?);
+            if soonest < IDLE + KEPT_BACK {
+                break;
+            }
+        }
         assert!(soonest < IDLE + KEPT_BACK, "after {soonest:?}");
     }
     Ok(())

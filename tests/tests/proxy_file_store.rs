@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use keywright_testkit::{
-    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, wait_until,
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, scratch_dir,
+    wait_until,
 };
-use tempfile::TempDir;
 
 /// A server with an empty table, and a proxy's settings with a store in this file.
 fn before(database: &str, file: &Path) -> Result<(Upstream, ProxyConfig)> {
@@ -35,7 +35,7 @@ fn insert(proxy: &ProxyProcess, database: &str, rows: usize) -> Result<Vec<u64>>
 
 #[test]
 fn only_init_makes_the_file() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let file = scratch.path().join("store.db");
     let (_server, config) = before("made", &file)?;
     let output = ProxyProcess::command(&config, &["check"])?;
@@ -54,7 +54,7 @@ fn only_init_makes_the_file() -> Result<()> {
 
 #[test]
 fn no_key_comes_twice_however_programs_end() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let (_server, config) = before("killed", &scratch.path().join("store.db"))?;
     ProxyProcess::said(&config, &["init"])?;
     let mut ids = BTreeSet::new();
@@ -80,7 +80,7 @@ fn no_key_comes_twice_however_programs_end() -> Result<()> {
 /// What was given stands in the file itself, not only in the log of commits beside it.
 #[test]
 fn a_file_that_is_renamed_after_a_crash_gives_no_key_again() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let file = scratch.path().join("store.db");
     let (_server, config) = before("renamed", &file)?;
     ProxyProcess::said(&config, &["init"])?;
@@ -105,7 +105,7 @@ fn a_file_that_is_renamed_after_a_crash_gives_no_key_again() -> Result<()> {
 /// Whoever has the old log of commits does not see what is written to the new one.
 #[test]
 fn a_log_of_commits_that_was_deleted_gives_no_key_twice() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let file = scratch.path().join("store.db");
     let (_server, config) = before("unlogged", &file)?;
     ProxyProcess::said(&config, &["init"])?;
@@ -133,7 +133,7 @@ fn a_log_of_commits_that_was_deleted_gives_no_key_twice() -> Result<()> {
 
 #[test]
 fn a_copy_is_taken_by_the_word_of_whoever_made_it() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let file = scratch.path().join("store.db");
     let (_server, config) = before("copied", &file)?;
     ProxyProcess::said(&config, &["init"])?;

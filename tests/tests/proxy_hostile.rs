@@ -212,7 +212,7 @@ fn long_packets_that_never_come_take_no_memory() -> Result<()> {
 
 #[test]
 fn clients_that_say_nothing_are_sent_away() -> Result<()> {
-    let mut place = Peer::open("silent", "login_ms_max = 1000")?;
+    let mut place = Peer::open("silent", "login_ms_max = 5000")?;
     let mut silent = (0..SILENT)
         .map(|_| connect(place.proxy.port()))
         .collect::<Result<Vec<_>>>()?;

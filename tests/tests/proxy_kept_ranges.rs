@@ -33,7 +33,7 @@ impl Place {
         let scratch = scratch_dir()?;
         let mut config = ProxyConfig::before(&server, &url).rule("shop.*", "segment:orders");
         config.store = format!(
-            "kept_ranges_file = \"{}\"\nany_file_system = true\nwait_ms_max = 700\nstore_ms_max = 500\n",
+            "kept_ranges_file = \"{}\"\nany_file_system = true\nwait_ms_max = 2000\nstore_ms_max = 1500\n",
             scratch.path().join("ranges").display()
         );
         config.key_ports = vec!["keys = { orders = \"segment:orders\" }\n".to_owned()];
@@ -327,7 +327,7 @@ fn what_is_kept_of_another_key_space_is_dropped_when_the_store_says_so() -> Resu
 
 #[test]
 fn what_is_kept_is_used_only_as_long_as_others_wait_for_the_program() -> Result<()> {
-    let mut place = Place::new("switch_peer_wait_s = 8\n")?;
+    let mut place = Place::new("switch_peer_wait_s = 15\n")?;
     let mut ids = Ids::default();
     let mut proxy = place.begin(&mut ids)?;
     place.store.kill9()?;

@@ -49,7 +49,7 @@ fn server() -> Result<Upstream> {
 fn proxy(server: &Upstream, store: &str, listener: &str) -> Result<ProxyProcess> {
     ProxyProcess::start(ProxyConfig {
         listener: listener.to_owned(),
-        more: "[limits]\nlogin_ms_max = 500\n".to_owned(),
+        more: "[limits]\nlogin_ms_max = 5000\n".to_owned(),
         ..ProxyConfig::before(server, store)
     })
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use keywright_testkit::redis::RespClient;
 use keywright_testkit::{
     Flavour, IdLog, Load, PgServer, ProxyConfig, ProxyProcess, Result, Stop, Upstream, WAIT_MAX,
-    assert_has, make_store, query_i64, wait_until,
+    assert_has, make_store, query_i64, scratch_dir, wait_until,
 };
 
 const DRAW: &str = "SELECT next_biz_id('orders') FROM generate_series(1, 20)";
@@ -108,7 +108,7 @@ fn one_tag_over_databases_and_listeners_has_no_key_twice() -> Result<()> {
 #[test]
 fn programs_may_be_away_for_as_long_as_ranges_last() -> Result<()> {
     let server = fed_server()?;
-    let file = tempfile::tempdir()?;
+    let file = scratch_dir()?;
     let config = ProxyConfig {
         more: section(&server),
         ..ProxyConfig::key_port(
@@ -158,7 +158,7 @@ fn programs_may_be_away_for_as_long_as_ranges_last() -> Result<()> {
 #[test]
 fn servers_are_asked_how_far_ids_came_before_a_restored_store_gives_any() -> Result<()> {
     let mut server = fed_server()?;
-    let dir = tempfile::tempdir()?;
+    let dir = scratch_dir()?;
     let store = dir.path().join("store.db");
     let config = ProxyConfig {
         more: section(&server),
@@ -217,7 +217,7 @@ fn servers_are_asked_how_far_ids_came_before_a_restored_store_gives_any() -> Res
 #[test]
 fn a_program_without_listeners_feeds() -> Result<()> {
     let server = fed_server()?;
-    let dir = tempfile::tempdir()?;
+    let dir = scratch_dir()?;
     let config = ProxyConfig {
         key_ports: Vec::new(),
         more: section(&server),
@@ -252,7 +252,7 @@ fn a_tag_that_ends_is_issued_to_its_end() -> Result<()> {
     // A bound is the first id that is not given.
     const LAST: i64 = i64::MAX - 1;
     let server = fed_server()?;
-    let file = tempfile::tempdir()?;
+    let file = scratch_dir()?;
     let config = ProxyConfig {
         more: section(&server),
         ..ProxyConfig::key_port(
@@ -280,7 +280,7 @@ fn a_tag_that_ends_is_issued_to_its_end() -> Result<()> {
 #[test]
 fn what_is_in_the_way_of_feeding_is_told() -> Result<()> {
     let mut server = fed_server()?;
-    let file = tempfile::tempdir()?;
+    let file = scratch_dir()?;
     let key_port = ProxyConfig::key_port(
         &file.path().join("store.db"),
         "keys = { orders = \"segment:orders\" }",

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use keywright_testkit::{PgServer, Pki, ProxyConfig, ProxyProcess, Result, assert_has, query_i64};
+use keywright_testkit::{
+    PgServer, Pki, ProxyConfig, ProxyProcess, Result, assert_has, query_i64, scratch_dir,
+};
 
 /// A server whose feeder comes over TLS and with a password only.
 fn server(pki: &Pki) -> Result<PgServer> {
@@ -35,7 +37,7 @@ fn server(pki: &Pki) -> Result<PgServer> {
 fn a_feeder_logs_in_by_password_and_tls() -> Result<()> {
     let pki = Pki::new()?;
     let server = server(&pki)?;
-    let dir = tempfile::tempdir()?;
+    let dir = scratch_dir()?;
     let password = dir.path().join("feeder.password");
     let section = |tls: &str| {
         format!(

@@ -7,13 +7,13 @@ use std::time::Instant;
 use keywright_testkit::etcd::EtcdCluster;
 use keywright_testkit::{
     Flavour, IdLog, Load, PgServer, ProxyConfig, ProxyProcess, Replication, Result, Upstream,
-    WAIT_MAX, assert_has, make_store, query_i64, query_text, wait_until,
+    WAIT_MAX, assert_has, make_store, query_i64, query_text, scratch_dir, wait_until,
 };
 use tempfile::TempDir;
 
 const DRAW: &str = "SELECT snowflake_id() FROM generate_series(1, 20)";
 /// So long that a loaded machine keeps up, so short that tests see it end.
-const COVER_S: u64 = 4;
+const COVER_S: u64 = 6;
 
 /// A server with databases whose snowflake ids are fed, and a role that feeds.
 fn fed_server(databases: &[&str]) -> Result<PgServer> {
@@ -54,7 +54,7 @@ fn config(store_url: &str, servers: &[&PgServer]) -> ProxyConfig {
 }
 
 fn file_store() -> Result<(TempDir, String)> {
-    let dir = tempfile::tempdir()?;
+    let dir = scratch_dir()?;
     let url = format!("file:{}", dir.path().join("store.db").display());
     Ok((dir, url))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use keywright_testkit::{
     Flavour, IdLog, PgServer, ProxyConfig, ProxyProcess, Result, Stop, Upstream, assert_has,
-    copy_ids, expect_sql_error, query_text,
+    copy_ids, expect_sql_error, query_text, scratch_dir,
 };
 use tempfile::TempDir;
 
@@ -193,7 +193,7 @@ fn a_dump_and_a_release(config: &ProxyConfig, server: &PgServer, log: &IdLog) ->
 
 #[test]
 fn a_fleet_by_a_store_in_a_file() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     a_fleet(&config_of_file(&scratch))
 }
 
@@ -252,7 +252,7 @@ fn no_number_is_given_twice_however_the_server_ends() -> Result<()> {
 
 #[test]
 fn what_is_wrong_is_said_at_once() -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let good = config_of_file(&scratch);
     let with = |snowflake: &str| ProxyConfig {
         more: format!("[snowflake]\n{snowflake}\n"),

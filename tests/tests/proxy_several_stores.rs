@@ -8,14 +8,15 @@ use std::thread;
 use keywright_core::{Zone, readable};
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{
-    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, wait_until,
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, scratch_dir,
+    wait_until,
 };
 use tempfile::TempDir;
 
 const KEYS: &str = "keys = { orders = \"segment:orders\", bills = \"segment:bills\" }\n";
 /// What has them try again soon.
 const IMPATIENT: &str =
-    "any_file_system = true\nstore_ms_max = 500\nwait_ms_max = 500\nbackoff_ms_max = 100\n";
+    "any_file_system = true\nstore_ms_max = 3000\nwait_ms_max = 3000\nbackoff_ms_max = 100\n";
 
 /// Two stores in files, and programs with key ports on them.
 struct Files {
@@ -25,7 +26,7 @@ struct Files {
 impl Files {
     fn new() -> Result<Files> {
         Ok(Files {
-            scratch: TempDir::new()?,
+            scratch: scratch_dir()?,
         })
     }
 

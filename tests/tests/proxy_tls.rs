@@ -322,7 +322,7 @@ fn a_handshake_that_does_not_go_on_is_ended(flavour: Flavour) -> Result<()> {
     let store = make_store(&server, "store_slow", &[])?;
     let proxy = ProxyProcess::start(ProxyConfig {
         listener: pki.towards_clients("preferred"),
-        more: "[limits]\nlogin_ms_max = 300".to_owned(),
+        more: "[limits]\nlogin_ms_max = 3000".to_owned(),
         ..ProxyConfig::before(&server, &store)
     })?;
     // A request for TLS, and then nothing.

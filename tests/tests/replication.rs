@@ -13,7 +13,7 @@ use postgres::{Client, NoTls};
 const TAG_IDS: &str = "SELECT next_biz_ids('orders', 20)";
 const SNOWFLAKES: &str = "SELECT snowflake_ids(20)";
 /// What a busy machine may add to a wait.
-const IN_TIME: Duration = Duration::from_secs(5);
+const IN_TIME: Duration = Duration::from_secs(30);
 
 /// Ids of both kinds.
 #[derive(Default)]
@@ -110,7 +110,7 @@ fn extension_dropped_right_after_a_promotion_leaves_out_the_skew() -> Result<()>
     ];
     for query in ahead {
         let ahead_s = query_i64(&mut client, query)?;
-        assert!((16..=21).contains(&ahead_s), "{query}: {ahead_s} s ahead");
+        assert!((12..=21).contains(&ahead_s), "{query}: {ahead_s} s ahead");
     }
     Ok(())
 }

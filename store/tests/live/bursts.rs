@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source};
-use keywright_testkit::Result;
+use keywright_testkit::{Result, WAIT_MAX};
 
 use crate::common::{Engine, IssuedLog, Schema, on_engines, open_with, runtime, until};
 
@@ -35,7 +35,11 @@ async fn open_slow(schema: &Schema, wait_ms_max: u64) -> Result<(Keys, Source)> 
     keys.init().await?;
     let source = keys.source(&KeySpec::Snowflake)?;
     // The first lease of all begins where the lead and the skew of a lost one may have ended.
-    source.take(1, true).await?;
+    let end = Instant::now() + WAIT_MAX;
+    while let Err(failure) = source.take(1, true).await {
+        let may_come = failure.cause().retryable() && Instant::now() < end;
+        anyhow::ensure!(may_come, "{failure}");
+    }
     Ok((keys, source))
 }
 

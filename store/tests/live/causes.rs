@@ -68,7 +68,7 @@ fn more_ids_than_may_run_ahead_of_the_clock(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_cause_lead")?;
     runtime()?.block_on(async {
         let settings = RawStoreSettings {
-            wait_ms_max: 300,
+            wait_ms_max: 10_000,
             ..schema.raw()
         };
         let keys = open_with(&settings, &layout("baidu,epoch=2024-01-01"))?;

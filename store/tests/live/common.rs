@@ -123,7 +123,7 @@ impl Schema {
                 name: name.to_owned(),
             }),
             Engine::File => Ok(Schema {
-                at: At::File(tempfile::tempdir()?),
+                at: At::File(keywright_testkit::scratch_dir()?),
                 name: name.to_owned(),
             }),
         }
@@ -394,7 +394,7 @@ pub async fn take_many(source: Source, log: IssuedLog, by: String, rounds: u64) 
 
 /// Polls until a condition holds.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..2_000 {
+    for _ in 0..9_000 {
         if condition() {
             return;
         }

@@ -81,7 +81,7 @@ fn without_a_majority_there_is_an_error_and_then_keys_again() -> Result<()> {
     let mut cluster = EtcdCluster::start(3)?;
     let settings = RawStoreSettings {
         store_ms_max: 1_500,
-        wait_ms_max: 2_000,
+        wait_ms_max: 6_000,
         ..raw_etcd(&cluster.hosts(), "keywright")
     };
     runtime()?.block_on(async {

@@ -21,8 +21,8 @@ fn a_store_that_is_away_is_told_after_the_wait_and_comes_back() -> Result<()> {
     runtime()?.block_on(async {
         let log = IssuedLog::default();
         let settings = RawStoreSettings {
-            wait_ms_max: 400,
-            store_ms_max: 300,
+            wait_ms_max: 3_000,
+            store_ms_max: 2_000,
             ..raw(server.port(), "keywright")
         };
         let keys = open(&settings)?;
@@ -46,11 +46,11 @@ fn a_store_that_is_away_is_told_after_the_wait_and_comes_back() -> Result<()> {
         assert_eq!(failure.cause().mysql_errno(), 1467);
         // Known to be away: nobody waits for it any more.
         until("the trouble to last", || keys.stats()[0].trouble.is_some()).await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(3_500)).await;
         let began = Instant::now();
         assert!(source.take(1, true).await.is_err());
         assert!(
-            began.elapsed() < Duration::from_millis(300),
+            began.elapsed() < Duration::from_millis(1_500),
             "{:?}",
             began.elapsed()
         );
@@ -73,8 +73,8 @@ fn a_stopped_server_hangs_nobody() -> Result<()> {
     let server = own_server()?;
     runtime()?.block_on(async {
         let settings = RawStoreSettings {
-            wait_ms_max: 500,
-            store_ms_max: 300,
+            wait_ms_max: 4_000,
+            store_ms_max: 2_000,
             ..raw(server.port(), "keywright")
         };
         let keys = open(&settings)?;
@@ -95,11 +95,8 @@ fn a_stopped_server_hangs_nobody() -> Result<()> {
         let handing_back = handed_back.elapsed();
         server.signal(Signal::SIGCONT)?;
         assert_eq!(refused.cause(), Cause::StoreUnavailable, "{refused}");
-        assert!(took < Duration::from_millis(1_500), "{took:?}");
-        assert!(
-            handing_back < Duration::from_millis(2_000),
-            "{handing_back:?}"
-        );
+        assert!(took < Duration::from_secs(15), "{took:?}");
+        assert!(handing_back < Duration::from_secs(15), "{handing_back:?}");
         Ok(())
     })
 }

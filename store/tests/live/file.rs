@@ -30,7 +30,7 @@ async fn used(schema: &Schema, log: &IssuedLog) -> Result<Keys> {
 /// Settings of those who hear soon why there is nothing.
 fn impatient(raw: &RawStoreSettings) -> RawStoreSettings {
     RawStoreSettings {
-        wait_ms_max: 500,
+        wait_ms_max: 2_000,
         ..raw.clone()
     }
 }
@@ -240,14 +240,14 @@ fn a_lock_that_somebody_keeps_is_told_and_waited_for() -> Result<()> {
         let holder = Connection::open(schema.file())?;
         holder.execute_batch("BEGIN IMMEDIATE")?;
         let raw = RawStoreSettings {
-            store_ms_max: 400,
-            wait_ms_max: 1_000,
+            store_ms_max: 2_000,
+            wait_ms_max: 5_000,
             ..schema.raw()
         };
         let keys = open(&raw)?;
         let source = keys.source(&segment("orders"))?;
         let failure = source.take(1, true).await.unwrap_err();
-        let expected = "another program has held its lock for more than 300 ms";
+        let expected = "another program has held its lock for more than 1500 ms";
         assert!(failure.message().contains(expected), "{failure}");
         holder.execute_batch("ROLLBACK")?;
         let taken = loop {

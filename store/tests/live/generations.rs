@@ -18,7 +18,7 @@ fn ranges_of_an_older_generation_are_worth_nothing(engine: Engine) -> Result<()>
     let raw = schema.raw();
     runtime()?.block_on(async {
         let impatient = RawStoreSettings {
-            wait_ms_max: 500,
+            wait_ms_max: 5_000,
             ..schema.raw()
         };
         let (stays, follows) = (open(&impatient)?, open(&raw)?);

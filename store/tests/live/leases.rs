@@ -204,8 +204,8 @@ fn an_owner_that_was_paused_is_fenced_and_repeats_nothing() -> Result<()> {
         let line = Forwarder::start(schema.port()).await?;
         let log = IssuedLog::default();
         let settings = RawStoreSettings {
-            wait_ms_max: 1_000,
-            store_ms_max: 200,
+            wait_ms_max: 10_000,
+            store_ms_max: 2_000,
             ..raw(line.port, &schema.name)
         };
         // Clocks that agree and hardly move: without bounds every id would repeat.

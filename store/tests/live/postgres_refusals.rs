@@ -154,7 +154,7 @@ fn tls_is_checked_or_nothing_is_said() -> Result<()> {
 fn a_lock_and_a_stopped_server_hang_nobody() -> Result<()> {
     let server = own_server()?;
     let settings = RawStoreSettings {
-        wait_ms_max: 400,
+        wait_ms_max: 3_000,
         store_ms_max: 300,
         ..raw_postgres(&server, "keywright")
     };

@@ -10,7 +10,7 @@ use crate::common::{raw, runtime, tag};
 use crate::strict::{active, first, goes_on, refusal};
 
 /// How long a commit waits for the replica before the server gives up on it, milliseconds.
-const ACKNOWLEDGED_MS_MAX: u32 = 500;
+const ACKNOWLEDGED_MS_MAX: u32 = 2_000;
 
 /// A server, and a replica that acknowledges.
 struct Pair {

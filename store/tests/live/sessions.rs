@@ -52,7 +52,7 @@ fn a_session_that_the_server_closed_costs_no_reservation(flavour: Flavour) -> Re
         let log = IssuedLog::default();
         let keys = open(&RawStoreSettings {
             // How long MySQL leaves an idle session alone follows from it.
-            store_ms_max: 1_000,
+            store_ms_max: 2_000,
             ..schema.raw()
         })?;
         keys.init().await?;

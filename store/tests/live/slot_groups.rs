@@ -18,7 +18,7 @@ on_engines!(
 );
 
 const TTL_MS: u64 = 1_000;
-const WAIT_MAX: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 /// Of two groups, `orders` is in the first and `carts` in the second.
 const TAGS: [&str; 2] = ["orders", "carts"];
 

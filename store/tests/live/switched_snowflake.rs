@@ -17,7 +17,7 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
         let schema = Schema::of(engine, "kw_switch_snowflake")?;
         runtime()?.block_on(async {
             let impatient = RawStoreSettings {
-                wait_ms_max: 300,
+                wait_ms_max: 5_000,
                 ..schema.raw()
             };
             let (keys, late) = (open(&schema.raw())?, open(&impatient)?);

@@ -8,8 +8,7 @@ use keywright_store::switch::{
     Change, CommitRefusal, Committed, Dropped, KeySpace, NativeInserts, Phase, Reached, Recorded,
     RuleName, Standing, Switchboard,
 };
-use keywright_testkit::Result;
-use tempfile::TempDir;
+use keywright_testkit::{Result, scratch_dir};
 
 use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_steps, tag};
 
@@ -301,7 +300,7 @@ fn what_was_reserved_is_dropped_where_a_tables_own_ids_are_among_it() -> Result<
 #[test]
 fn what_is_kept_is_not_used_once_reserved_ids_were_dropped() -> Result<()> {
     let schema = Schema::of(Engine::File, "kw_switch_late_kept")?;
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let file = scratch.path().join("ranges");
     let raw = RawStoreSettings {
         kept_ranges_file: Some(file.clone()),

@@ -205,7 +205,7 @@ impl EtcdCluster {
     pub fn wait(&self) -> Result<()> {
         wait_until("etcd", WAIT_MAX, || {
             let mut command = self.ctl_command();
-            command.args(["--command-timeout=1s", "get", "ready"]);
+            command.args(["--command-timeout=5s", "get", "ready"]);
             let output = command.output().context("etcdctl")?;
             // A cluster with users says no to who is none: it is there.
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -268,6 +268,7 @@ impl EtcdCluster {
         let mut command = self.tools.command("etcdctl");
         command
             .arg(format!("--endpoints={}", members.join(",")))
+            .args(["--command-timeout=60s", "--dial-timeout=60s"])
             .args(&self.login);
         command
     }

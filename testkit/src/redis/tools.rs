@@ -88,7 +88,7 @@ impl RedisServer {
     /// # Errors
     /// It does not listen in time.
     pub fn start(tools: &RedisTools, options: &[&str]) -> Result<RedisServer> {
-        let dir = TempDir::new()?;
+        let dir = crate::scratch_dir()?;
         let port = free_port()?;
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         let process = begin(tools, port, &dir, &options)?;

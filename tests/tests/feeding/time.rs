@@ -138,8 +138,8 @@ fn nothing_is_issued_outside_what_was_handed_over() -> Result<()> {
     let (_server, mut client, mut feeder) = server()?;
     ask(&mut client)?;
     let first = demand(&mut feeder)?;
-    let end_ms = now_ms() + 1_500;
-    hand_over(&mut feeder, &first, KEY_SPACE, (9, end_ms - 3_000, end_ms))?;
+    let end_ms = now_ms() + 4_000;
+    hand_over(&mut feeder, &first, KEY_SPACE, (9, end_ms - 8_000, end_ms))?;
     let mut ids = Vec::new();
     let refused = loop {
         match query_i64(&mut client, NEXT) {
@@ -182,8 +182,8 @@ fn another_worker_id_begins_where_it_was_handed_over() -> Result<()> {
     ask(&mut client)?;
     let first = demand(&mut feeder)?;
     feeder.batch_execute("BEGIN")?;
-    let end_ms = now_ms() + 1_000;
-    hand_over(&mut feeder, &first, KEY_SPACE, (9, end_ms - 5_000, end_ms))?;
+    let end_ms = now_ms() + 4_000;
+    hand_over(&mut feeder, &first, KEY_SPACE, (9, end_ms - 9_000, end_ms))?;
     feeder.batch_execute("ROLLBACK")?;
     client.batch_execute("BEGIN")?;
     let before = query_i64(&mut client, NEXT)?;

@@ -136,8 +136,8 @@ fn the_key_space_is_told_with_what_is_wanted() -> Result<()> {
     let first = demand(&mut feeder)?;
     let known = "SELECT coalesce(key_space, 0) FROM keywright.handed_time()";
     assert!(feeder.query_opt(known, &[])?.is_none());
-    let end_ms = now_ms() + 1_000;
-    hand_over(&mut feeder, &first, KEY_SPACE, (9, end_ms - 5_000, end_ms))?;
+    let end_ms = now_ms() + 4_000;
+    hand_over(&mut feeder, &first, KEY_SPACE, (9, end_ms - 9_000, end_ms))?;
     let key_space = u128::from_str_radix(KEY_SPACE, 16)?;
     let mark = i64::try_from(key_space_mark(key_space))?;
     assert_eq!(query_i64(&mut feeder, known)?, mark);

@@ -105,7 +105,7 @@ pub(super) fn an_account_of_the_socket(shop: &Shop) -> Result<()> {
 
 /// The server would wait longer, and count it against the proxy.
 pub(super) fn a_client_that_says_nothing(shop: &Shop) -> Result<()> {
-    let proxy = shop.limited("answer_ms_max = 100")?;
+    let proxy = shop.limited("answer_ms_max = 3000")?;
     let mut client = TcpStream::connect(("127.0.0.1", proxy.port()))?;
     client.set_read_timeout(Some(WAIT_MAX))?;
     let mut output = Vec::new();

@@ -7,9 +7,8 @@ use anyhow::{Context, bail};
 use keywright_core::cause::Cause;
 use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX,
-    Wire, capability, command, make_store, wait_until,
+    Wire, capability, command, make_store, scratch_dir, wait_until,
 };
-use tempfile::TempDir;
 
 /// Rows of one INSERT while the store is away.
 const ROWS: usize = 100;
@@ -492,7 +491,7 @@ fn a_tag_that_is_ordered(shop: &Shop) -> Result<()> {
 
 /// Where there are several stores, the tag's row must list the others.
 fn a_tag_that_may_be_open_elsewhere(shop: &Shop) -> Result<()> {
-    let scratch = TempDir::new()?;
+    let scratch = scratch_dir()?;
     let mut config = shop.config.clone();
     let file = scratch.path().join("far.db");
     config.further_stores = vec![format!(

@@ -123,11 +123,11 @@ fn drip(stream: &mut &std::net::TcpStream, head: &str) -> bool {
 
 #[test]
 fn who_is_silent_between_requests_is_disconnected() -> Result<()> {
-    let port = Port::start("idle_s_max = 1\n")?;
+    let port = Port::start("idle_s_max = 4\n")?;
     let mut client = port.client()?;
     for _ in 0..3 {
         client.say("POST /v1/keys/orders")?;
-        thread::sleep(Duration::from_millis(500));
+        thread::sleep(Duration::from_millis(1_500));
     }
     assert_eq!(client.rest()?, "");
     assert_eq!(port.metric("keywright_port_cut_off_total{why=\"idle\"")?, 1);

@@ -39,7 +39,7 @@ fn let_in(port: &Port) -> Result<RespClient> {
 
 #[test]
 fn who_is_silent_or_says_no_password_is_disconnected() -> Result<()> {
-    let port = Port::start("idle_s_max = 1\n")?;
+    let port = Port::start("idle_s_max = 3\n")?;
     let mut client = port.client()?;
     client.say("PING")?;
     assert_eq!(client.rest()?, b"");
@@ -48,7 +48,7 @@ fn who_is_silent_or_says_no_password_is_disconnected() -> Result<()> {
     let port = Port::start_with("password_env = \"PORT_PASSWORD\"\n", |mut config| {
         let password = ("PORT_PASSWORD".to_owned(), "sesame".to_owned());
         config.environment.push(password);
-        config.more = "[limits]\nlogin_ms_max = 300\n".to_owned();
+        config.more = "[limits]\nlogin_ms_max = 3000\n".to_owned();
         config
     })?;
     let mut let_in = port.client()?;

@@ -22,14 +22,14 @@ fn guessing_is_slow_and_ends_the_connection() -> Result<()> {
     let port = port_with_users("bulk_bytes_max = 1048576\n")?;
     let number = port.proxy.key_port()?;
     drop(client_as(number, "app")?);
-    let mut took = [Duration::ZERO; 2];
-    for round in 0..3 {
+    let mut took = [Duration::MAX; 2];
+    for round in 0..6 {
         for (which, user) in ["app", "stranger"].iter().enumerate() {
             let mut client = port.client()?;
             let began = Instant::now();
             let guess = format!("a wrong guess {round}");
             let reply = client.ask(&["AUTH", user, &guess])?;
-            took[which] += began.elapsed();
+            took[which] = began.elapsed().min(took[which]);
             assert_eq!(
                 reply.error()?,
                 "WRONGPASS invalid username-password pair or user is disabled."
@@ -177,6 +177,14 @@ fn logins_are_fast_after_the_first() -> Result<()> {
     const LOGINS: usize = 2_000;
     let port = port_with_users("")?;
     let number = port.proxy.key_port()?;
+    let mut took = Duration::MAX;
+    for _ in 0..3 {
+        let mut stranger = port.client()?;
+        let began = Instant::now();
+        stranger.ask(&["AUTH", "app", "a wrong guess"])?;
+        took = took.min(began.elapsed());
+    }
+    let hashed = 1.0 / took.as_secs_f64();
     let mut client = client_as(number, "app")?;
     let began = Instant::now();
     for _ in 0..LOGINS {
@@ -198,7 +206,10 @@ fn logins_are_fast_after_the_first() -> Result<()> {
         "AUTH/s: {one:.0} one after another, {pipelined:.0} in a pipeline, {connections:.0} with a connection each"
     );
     // A busy machine may be slow, but not so slow as argon2.
-    assert!(pipelined > 400.0 && one > 200.0, "{pipelined} {one}");
+    assert!(
+        pipelined > 4.0 * hashed && one > 2.0 * hashed,
+        "{pipelined} {one} {hashed}"
+    );
     Ok(())
 }
 

@@ -79,6 +79,19 @@ impl Nodes {
         self.nodes.iter().map(ProxyProcess::key_port).collect()
     }
 
+    /// Waits until each knows of all: they tell the store once in a time to live.
+    fn are_known(&self) -> Result<()> {
+        let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
+        for node in &self.nodes {
+            let mut client = RespClient::connect(node.key_port()?)?;
+            wait_until("all programs to be known", WAIT_MAX, || {
+                let said = client.say("CLUSTER INFO")?;
+                Ok(matches!(said, RespValue::Bulk(info) if info.contains(&known)))
+            })?;
+        }
+        Ok(())
+    }
+
     /// The place of the one that gives keys, once the others say so, too.
     fn active(&self) -> Result<usize> {
         let clients = self

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use keywright_testkit::{
     IdLog, Load, PgServer, ProxyConfig, ProxyProcess, Result, Stop, WAIT_MAX, assert_has, copy_ids,
-    query_i64, query_text, wait_until,
+    query_i64, query_text, scratch_dir, wait_until,
 };
 use tempfile::TempDir;
 
@@ -47,7 +47,7 @@ impl Keeper {
     }
 
     fn with_port(servers: &[&PgServer], port: &str) -> Result<Keeper> {
-        let dir = tempfile::tempdir()?;
+        let dir = scratch_dir()?;
         let keeper = Keeper {
             config: ProxyConfig {
                 more: servers.iter().map(|server| section(server)).collect(),

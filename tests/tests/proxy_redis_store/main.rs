@@ -17,7 +17,8 @@ use tempfile::TempDir;
 const KEYS: &str = "keys = { orders = \"segment:orders\" }\n";
 
 /// What has it try again soon, and take ranges of a size that is used up soon.
-const SMALL_RANGES: &str = "step = 200\nstep_max = 400\nstore_ms_max = 500\nbackoff_ms_max = 100\n";
+const SMALL_RANGES: &str =
+    "step = 200\nstep_max = 400\nstore_ms_max = 500\nbackoff_ms_max = 100\nwait_ms_max = 10000\n";
 
 /// The program whose key port the other's store is; its own is in a file.
 struct Far {

@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 use super::rule;
 
 /// How long the rules may take to be in force on the new server.
-const REPEATED_MAX: Duration = Duration::from_secs(15);
+const REPEATED_MAX: Duration = Duration::from_secs(60);
 /// Keys that a client gets at least between two failovers.
 const KEYS_BETWEEN: u64 = 100;
 

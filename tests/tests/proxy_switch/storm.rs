@@ -26,7 +26,7 @@ const CLIENTS: u64 = 32;
 const PAUSE_MS_MAX: u64 = 800;
 /// Longest time that the store's server is away, milliseconds.
 const AWAY_MS_MAX: u64 = 2_000;
-const LIMITS: &str = "[limits]\nswitch_wait_ms_max = 4000\nswitch_peer_wait_s = 3\n";
+const LIMITS: &str = "[limits]\nswitch_wait_ms_max = 4000\nswitch_peer_wait_s = 6\n";
 
 /// What happens beside the switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

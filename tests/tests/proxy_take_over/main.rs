@@ -51,7 +51,7 @@ fn is_gone(pid: u32) -> bool {
 #[test]
 fn who_stays_is_told_when_the_drain_is_over_and_may_end_a_transaction() -> Result<()> {
     let (server, mut config) = shop("stays")?;
-    config.more = "[limits]\ndrain_ms_max = 2000\n".to_owned();
+    config.more = "[limits]\ndrain_ms_max = 5000\n".to_owned();
     let mut proxy = ProxyProcess::start(config.rule("stays.t", "segment:stays"))?;
     let mut idle = proxy.wire("stays")?;
     let mut busy = proxy.wire("stays")?;
@@ -217,7 +217,7 @@ fn a_program_that_never_serves_is_given_up() -> Result<()> {
     let (_server, config) = shop("given_up")?;
     let config = config.rule("given_up.t", "segment:given_up");
     let mut hasty = config.clone();
-    hasty.more = "[limits]\ntake_over_wait_ms_max = 1500\n".to_owned();
+    hasty.more = "[limits]\ntake_over_wait_ms_max = 6000\n".to_owned();
     let mute = TcpListener::bind("127.0.0.1:0")?;
     let mut proxy = ProxyProcess::start(hasty)?;
     let process = proxy.pid()?;
@@ -232,7 +232,7 @@ fn a_program_that_never_serves_is_given_up() -> Result<()> {
         }
         // It serves meanwhile.
         insert(&mut proxy.wire("given_up")?)?;
-        let given_up = format!("within take_over_wait_ms_max (1500) and was given up ({how}");
+        let given_up = format!("within take_over_wait_ms_max (6000) and was given up ({how}");
         wait_until("that it is given up", WAIT_MAX, || {
             Ok(proxy.log().contains(&given_up))
         })?;

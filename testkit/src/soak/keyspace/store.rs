@@ -56,7 +56,7 @@ impl Store {
                 client.batch_execute("CREATE DATABASE keywright OWNER keywright")?;
                 Store::Postgres(Box::new(server))
             }
-            StoreKind::File => Store::File(tempfile::tempdir()?),
+            StoreKind::File => Store::File(crate::scratch_dir()?),
         })
     }
 

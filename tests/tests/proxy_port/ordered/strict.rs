@@ -23,6 +23,7 @@ fn a_standby_sends_clients_to_the_active_one() -> Result<()> {
     let nodes = Nodes::start_strict(2, "")?;
     let active = nodes.active()?;
     let ports = nodes.ports()?;
+    nodes.are_known()?;
     let (there, standby) = (ports[active], ports[1 - active]);
     let mut issuing = RespClient::connect(there)?;
     let mut moving = RespClient::connect(standby)?;
