@@ -178,10 +178,11 @@ fn logins_are_fast_after_the_first() -> Result<()> {
     let port = port_with_users("")?;
     let number = port.proxy.key_port()?;
     let mut took = Duration::MAX;
-    for _ in 0..3 {
+    for round in 0..3 {
         let mut stranger = port.client()?;
         let began = Instant::now();
-        stranger.ask(&["AUTH", "app", "a wrong guess"])?;
+        // What was looked at once is known.
+        stranger.ask(&["AUTH", "app", &format!("a wrong guess {round}")])?;
         took = took.min(began.elapsed());
     }
     let hashed = 1.0 / took.as_secs_f64();
