@@ -26,7 +26,8 @@ pub(crate) struct RawListener {
     /// With `mysql`, required: the server, `address:port` or `unix:/path`.
     pub(super) upstream: Option<String>,
     /// The program's own connection to the server, which looks at tables and triggers and sets fences:
-    /// `mysql://user[:password]@host[:port]`. Without it nothing is looked at and no table is switched.
+    /// `mysql://user[:password]@host[:port]`. Without it nothing is looked at and no table is switched;
+    /// with rules the program starts only with `check = "warn"`.
     admin: Option<String>,
     /// A file whose first line is the password of `admin`. SIGHUP reads it again.
     admin_password_file: Option<String>,
@@ -62,8 +63,8 @@ pub(crate) struct RawListener {
     upstream_ca: Option<String>,
     /// The name in the server's certificate; without it the host of `upstream`.
     upstream_name: Option<String>,
-    /// With `redis` and `http`, required: the names that clients ask for, and where the keys of each come from, as `key` of a `[[rule]]` says it:
-    /// `{ orders = "segment:orders" }`. There are no others.
+    /// With `redis` and `http`, required: the names that clients ask for, and where the keys of each come from, as `key` of a `[[rule]]` says it,
+    /// but for `stride:TAG`: `{ orders = "segment:orders" }`. There are no others.
     pub(super) keys: Option<BTreeMap<String, String>>,
     /// With `redis` and `http`: a file whose first line is the password that clients must send (`AUTH`; `Authorization`). Without one they
     /// need none.

@@ -32,7 +32,7 @@ pub(super) struct Raw {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRule {
-    /// The tables, as `SCHEMA.TABLE`; `*` in either stands for any characters.
+    /// The tables, as `SCHEMA.TABLE`; `*` in either stands for any characters, `?` for one.
     pub(super) table: String,
     /// The key column, in ASCII.
     pub(super) column: String,
