@@ -18,6 +18,7 @@ pub enum Cause {
     /// Shared memory has no room for another tag. Raise `keywright.tags_max`, which takes a restart.
     TagsFull,
     /// Shared memory has no room for another worker id or bucket. Raise `keywright.workers_max`, which takes a restart.
+    /// In the program all worker ids or buckets that may be leased are in use, or may be; the message says from when one is free.
     WorkersFull,
     /// The transaction is read-only, or the server is a standby. The functions that manage ids are refused there, too.
     ReadOnly,

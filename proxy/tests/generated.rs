@@ -245,7 +245,7 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 #[test]
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
-    let commands: [&[&str]; 25] = [
+    let commands: [&[&str]; 28] = [
         &["run"],
         &["check"],
         &["init"],
@@ -253,6 +253,9 @@ fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
         &["tag"],
         &["tag", "alter"],
         &["tag", "drop"],
+        &["tag", "move"],
+        &["tag", "number"],
+        &["tag", "key"],
         &["store"],
         &["store", "restored"],
         &["worker"],

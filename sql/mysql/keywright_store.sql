@@ -6,7 +6,7 @@
 -- promoted, sync_binlog = 1 and (semi-)synchronous replication.
 
 -- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
--- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id, heir or closed_in. Everything else may be changed while proxies run; they read it with each reservation.
+-- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id, generation, key_space_id, heir or closed_in. step, step_min, step_max, cover_s, refill_percent, id_max and description may be changed while programs run; they read them with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'name of the key space',
     hi             BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'first id that is not reserved',
