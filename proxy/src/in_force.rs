@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
 use crate::in_force::snapshot::ConfigSnapshot;
-use crate::in_force::sources::{follow_generations, held_by, leaving};
+use crate::in_force::sources::{follow_generations, follow_generations_but, held_by, leaving};
 use crate::metrics::{Counters, Metric};
 use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
@@ -136,7 +136,7 @@ impl InForce {
         let snapshot = state.snapshot(&keys, &counters, &own_key, users.as_ref())?;
         if let Some(standing) = standing {
             // Behind it: its sources are those of the snapshot.
-            follow_generations(&keys, standing, &BTreeSet::new());
+            follow_generations(&keys, standing);
         }
         Ok(Self {
             keys,
@@ -238,7 +238,7 @@ impl InForce {
         );
         let published = self.publish(&mut state);
         if let Some(standing) = first {
-            follow_generations(&self.keys, standing, &BTreeSet::new());
+            follow_generations(&self.keys, standing);
         }
         if published.is_err() {
             (state.config, state.seen, state.known, state.standings) = before;
@@ -299,7 +299,7 @@ impl InForce {
         }
         let has_let_go = self.is_quiet_on(&state, &leaving);
         if !has_let_go {
-            follow_generations(&self.keys, standing, &left);
+            follow_generations_but(&self.keys, standing, &left);
         }
         has_let_go
     }
@@ -326,7 +326,7 @@ impl InForce {
         }
         tracing::info!(
             rules = ?held,
-            "tables were switched while this program was silent: new statements wait until what is under way has ended"
+            "others have switched tables: new statements on them wait here until what is under way has ended"
         );
         let before = (
             std::mem::replace(&mut state.held, held),
@@ -356,7 +356,7 @@ impl InForce {
     fn learn(&self, standing: &Standing) {
         let (known, held) = (key_spaces_of(standing), held_by(standing));
         let standings = Some(KeyStandings::of(standing));
-        follow_generations(&self.keys, standing, &BTreeSet::new());
+        follow_generations(&self.keys, standing);
         let mut state = self.state();
         // Connections to servers are not to follow what only key ports ask for.
         let ports_know = state.config.ports.is_empty() || state.standings == standings;
@@ -376,7 +376,7 @@ impl InForce {
             (state.known, state.standings, state.held) = before;
         }
         // Once more, for the sources that this snapshot has made.
-        follow_generations(&self.keys, standing, &BTreeSet::new());
+        follow_generations(&self.keys, standing);
     }
 }
 

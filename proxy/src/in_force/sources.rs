@@ -50,8 +50,13 @@ pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
 }
 
 /// Before anybody takes keys by new rules: what was reserved of keys before they came into force is dropped. Those that are left are not
-/// followed: what was reserved of it is below where others go on, and nothing more can be reserved. `but`: nor are these.
-pub(super) fn follow_generations(keys: &Keys, standing: &Standing, but: &BTreeSet<KeySpace>) {
+/// followed: what was reserved of it is below where others go on, and nothing more can be reserved.
+pub(super) fn follow_generations(keys: &Keys, standing: &Standing) {
+    follow_generations_but(keys, standing, &BTreeSet::new());
+}
+
+/// The same, and these are not followed.
+pub(super) fn follow_generations_but(keys: &Keys, standing: &Standing, but: &BTreeSet<KeySpace>) {
     let in_force: BTreeSet<&KeySpace> = standing
         .rules
         .iter()

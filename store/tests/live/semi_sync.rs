@@ -9,6 +9,8 @@ use keywright_testkit::{Flavour, Result, Upstream, WAIT_MAX, wait_until};
 use crate::common::{raw, runtime, tag};
 use crate::strict::{active, first, goes_on, refusal};
 
+keywright_testkit::on_both_flavours!(a_replica_confirms, what_was_told_is_on_the_replica,);
+
 /// How long a commit waits for the replica before the server gives up on it, milliseconds.
 const ACKNOWLEDGED_MS_MAX: u32 = 2_000;
 
@@ -145,32 +147,4 @@ fn what_was_told_is_on_the_replica(flavour: Flavour) -> Result<()> {
     )?;
     assert!(hi > last, "{hi} {last}");
     Ok(())
-}
-
-mod mariadb {
-    use keywright_testkit::{Flavour, Result};
-
-    #[test]
-    fn a_replica_confirms() -> Result<()> {
-        super::a_replica_confirms(Flavour::MariaDb)
-    }
-
-    #[test]
-    fn what_was_told_is_on_the_replica() -> Result<()> {
-        super::what_was_told_is_on_the_replica(Flavour::MariaDb)
-    }
-}
-
-mod mysql {
-    use keywright_testkit::{Flavour, Result};
-
-    #[test]
-    fn a_replica_confirms() -> Result<()> {
-        super::a_replica_confirms(Flavour::MySql)
-    }
-
-    #[test]
-    fn what_was_told_is_on_the_replica() -> Result<()> {
-        super::what_was_told_is_on_the_replica(Flavour::MySql)
-    }
 }
