@@ -280,7 +280,7 @@ impl InForce {
         }
     }
 
-    /// Whether nothing is under way that may take keys of a rule which leaves them. Until then nobody else is given any of these; of all others nothing
+    /// Whether nothing is under way that may take keys of a rule which leaves them. Until then nobody is given any of these; of all others nothing
     /// that was reserved before what the store says. Who was silent for long did not hold: followed into their next generation, keys
     /// that another rule has still would reach tables that have left them.
     fn has_let_go(&self, standing: &Standing) -> bool {
@@ -294,14 +294,16 @@ impl InForce {
         if leaving.is_subset(&state.held) && self.is_quiet_on(&state, &leaving) {
             return true;
         }
-        if !self.hold_all_of(&mut state, standing, &left) {
-            return false;
+        let is_held = self.hold_all_of(&mut state, standing, &left);
+        if is_held && self.is_quiet_on(&state, &leaving) {
+            return true;
         }
-        let has_let_go = self.is_quiet_on(&state, &leaving);
-        if !has_let_go {
+        // Who has a transaction open is refused: keys that were had before may be native ids by now.
+        left.iter().for_each(|keys| self.keys.leave(keys));
+        if is_held {
             follow_generations_but(&self.keys, standing, &left);
         }
-        has_let_go
+        false
     }
 
     /// New statements of all rules that have these keys wait, and so do requests for them on key ports. False: they cannot be told so.

@@ -26,6 +26,7 @@ use crate::tag_order::TagFacts;
 
 /// Why ranges are dropped that would have been given.
 const ANOTHER_TAG: &str = "the tag is another one in the store now";
+const LEFT: &str = "others have switched tables that have keys of the tag";
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ struct Held {
     origin: Origin,
     /// The tag's generation that is followed: that of the first range, until [`SegmentSupply::follow`] says another.
     generation: Option<u64>,
+    /// Whether nothing is given before a generation is followed.
+    is_left: bool,
     /// That of the first range, ever after.
     key_space: Option<Arc<str>>,
     /// What is kept, and is not in the buffer.
@@ -85,6 +88,7 @@ impl SegmentSupply {
             state: Mutex::new(Held {
                 origin: Origin::Nowhere,
                 generation: None,
+                is_left: false,
                 key_space: None,
                 tail: None,
             }),
@@ -205,15 +209,25 @@ impl SegmentSupply {
     pub(crate) fn follow(&self, generation: u64) {
         {
             let mut held = self.held();
-            if held.generation == Some(generation) {
+            if held.generation == Some(generation) && !held.is_left {
                 return;
             }
             held.generation = Some(generation);
+            held.is_left = false;
             self.forget();
             held.tail = None;
             let _ = self.buffer.take_rest();
         }
         self.demand.begin_anew();
+    }
+
+    /// Drops what is left of ranges, and what is granted from now on, until a generation is followed.
+    pub(crate) fn leave(&self) {
+        let mut held = self.held();
+        if !held.is_left {
+            held.is_left = true;
+            self.drop_rest(&mut held, LEFT);
+        }
     }
 
     /// The store says which key space the tag is. What is left of another one is dropped: it may be given again.

@@ -10,6 +10,7 @@ use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_st
 on_engines!(
     ranges_of_an_older_generation_are_worth_nothing,
     a_rest_of_an_older_generation_is_not_taken_out,
+    keys_that_tables_have_left_are_not_given_before_a_generation_is_followed,
     a_tag_that_was_made_anew_is_another_one,
 );
 
@@ -56,6 +57,40 @@ fn ranges_of_an_older_generation_are_worth_nothing(engine: Engine) -> Result<()>
         schema.sql("UPDATE keywright_segment SET generation = 2")?;
         stays.hand_back().await;
         assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
+        Ok(())
+    })
+}
+
+fn keys_that_tables_have_left_are_not_given_before_a_generation_is_followed(
+    engine: Engine,
+) -> Result<()> {
+    let schema = Schema::of(engine, "kw_generations_left")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &small_steps(100)).await?;
+        for space in [KeySpace::Tag(tag("orders")), KeySpace::Snowflake] {
+            let source = keys.source(&space.spec())?;
+            let number = async || Ok::<_, anyhow::Error>(source.take(1, true).await?.number(0));
+            let first = number().await?;
+            keys.leave(&space);
+            for _ in 0..3 {
+                let refused = source
+                    .take(1, true)
+                    .await
+                    .expect_err("tables have left them");
+                assert_eq!(refused.cause(), Cause::Suspended, "{refused}");
+            }
+            // Also when it is the same as before.
+            keys.follow(&space, 0);
+            let second = number().await?;
+            assert!(second > first, "{second:?} {first:?}");
+            keys.leave(&space);
+            keys.leave(&space);
+            assert!(source.try_take(1, true).is_err());
+            keys.follow(&space, 0);
+            assert!(number().await? > second);
+        }
         Ok(())
     })
 }

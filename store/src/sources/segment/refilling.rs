@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::reserve::StepTrack;
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
+use crate::sources::left::cannot_follow;
 use crate::store::Store;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::tag_order::TagOrder;
@@ -73,6 +74,9 @@ pub(crate) async fn run(
             supply.demand.succeeded();
             continue;
         }
+        if fails_left(&supply) {
+            continue;
+        }
         if let Some(elsewhere) = &elsewhere
             && let Err(failure) = elsewhere.has_no_other(&supply.tag).await
         {
@@ -86,6 +90,17 @@ pub(crate) async fn run(
             pause(&supply, &mut state).await;
         }
     }
+}
+
+/// Whether tables have left the keys: nothing is asked for before a generation is followed.
+fn fails_left(supply: &SegmentSupply) -> bool {
+    // Held until that is said: whoever follows one clears it.
+    let held = supply.held();
+    if held.is_left {
+        let failure = cannot_follow(&format!("keys of tag \"{}\"", supply.tag));
+        supply.demand.failed(failure, 0, Outlook::Stays);
+    }
+    held.is_left
 }
 
 /// Waits before the next attempt. While the store is away what is kept is published, in parts, as it is asked for.
@@ -287,10 +302,10 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, need
     }
     // Held until the range is published: what comes late for an older generation is not.
     let mut held = supply.held();
-    if held
+    let is_of_another = held
         .generation
-        .is_some_and(|followed| followed != granted.generation)
-    {
+        .is_some_and(|followed| followed != granted.generation);
+    if held.is_left || is_of_another {
         drop(held);
         info!(tag = %supply.tag, "dropped a range of an older generation");
         supply.demand.ask();

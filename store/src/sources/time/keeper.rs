@@ -18,6 +18,7 @@ use crate::lease::space::Space;
 use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits, Words};
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
+use crate::sources::left::cannot_follow;
 use crate::store::Store;
 use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
 
@@ -79,7 +80,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         keeper.supply.demand.end_put_offs();
         let result = match keeper.held.take() {
             None => keeper.take_over().await,
-            Some(held) if keeper.is_superseded(&held) => {
+            Some(held) if keeper.is_dropped() => {
                 keeper.last = Some(held);
                 keeper.take_over().await
             }
@@ -119,6 +120,12 @@ impl Keeper {
         let readings = self.supply.clock.readings();
         let (generation, floor_state) = {
             let followed = self.supply.followed();
+            if followed.is_left {
+                // Said while that is held: whoever follows a generation clears it.
+                let failure = cannot_follow(&format!("{} keys", self.supply.space.name()));
+                self.supply.demand.failed(failure, 0, Outlook::Stays);
+                return Err(None);
+            }
             (followed.generation, followed.floor_state)
         };
         self.floor_state = self.floor_state.max(floor_state);
@@ -188,10 +195,9 @@ impl Keeper {
         })
     }
 
-    /// Whether a lease is of an older generation than the one that is followed.
-    fn is_superseded(&self, held: &HeldLease) -> bool {
-        let followed = self.supply.followed().generation;
-        followed.is_some_and(|generation| generation != held.generation)
+    /// Whether nothing is taken from the lease that is held: another generation is followed, or tables have left these keys.
+    fn is_dropped(&self) -> bool {
+        self.supply.lease.load().is_none()
     }
 
     fn publish_new(&mut self, taken: TakenLease, worker: Option<WorkerId>) {
@@ -210,7 +216,7 @@ impl Keeper {
             // Held until the word is published: another generation may be followed meanwhile, and then it is taken anew.
             let mut followed = supply.followed();
             let generation = *followed.generation.get_or_insert(taken.held.generation);
-            if generation == taken.held.generation {
+            if generation == taken.held.generation && !followed.is_left {
                 supply.lease.store(Some(Arc::new(lease)));
             } else {
                 supply.demand.ask();

@@ -51,6 +51,8 @@ pub(crate) struct TimeSupply {
 pub(crate) struct Followed {
     /// That of the first lease, until [`TimeSupply::follow`] says another.
     pub(crate) generation: Option<u64>,
+    /// Whether nothing is given before a generation is followed.
+    pub(crate) is_left: bool,
     /// First state above all that was issued from leases of older ones.
     pub(crate) floor_state: u64,
 }
@@ -111,15 +113,33 @@ impl TimeSupply {
     pub(crate) fn follow(&self, generation: u64) {
         {
             let mut followed = self.followed();
-            if followed.generation == Some(generation) {
+            if followed.generation == Some(generation) && !followed.is_left {
                 return;
             }
             followed.generation = Some(generation);
-            if let Some(lease) = self.lease.swap(None) {
-                followed.floor_state = followed.floor_state.max(lease.words.drain());
-            }
+            followed.is_left = false;
+            self.drop_lease(&mut followed);
         }
         self.demand.begin_anew();
+    }
+
+    /// Nothing more is taken from the lease, and no other is taken, until a generation is followed.
+    pub(crate) fn leave(&self) {
+        {
+            let mut followed = self.followed();
+            if followed.is_left {
+                return;
+            }
+            followed.is_left = true;
+            self.drop_lease(&mut followed);
+        }
+        self.demand.begin_anew();
+    }
+
+    fn drop_lease(&self, followed: &mut Followed) {
+        if let Some(lease) = self.lease.swap(None) {
+            followed.floor_state = followed.floor_state.max(lease.words.drain());
+        }
     }
 
     pub(crate) fn followed(&self) -> MutexGuard<'_, Followed> {

@@ -152,3 +152,20 @@ fn ranges_of_an_older_generation_are_dropped_also_when_they_come_late() {
         [1]
     );
 }
+
+#[test]
+fn what_comes_late_of_keys_that_tables_have_left_is_dropped() {
+    let tag = Tag::parse("orders").unwrap();
+    let name = "segment:orders".to_owned();
+    let supply = SegmentSupply::new(name, (tag, Residue::ALL), &LIMITS, seat());
+    let mut state = Refilling::new(&LIMITS);
+    let granted = |start, end| granted(Residue::ALL, start, end);
+    assert!(accept(&supply, &mut state, &granted(1, 11), 0));
+    supply.leave();
+    assert_eq!(supply.remaining(), 0);
+    assert!(accept(&supply, &mut state, &granted(11, 21), 0));
+    assert_eq!(supply.remaining(), 0, "a late answer was believed");
+    supply.follow(0);
+    assert!(accept(&supply, &mut state, &granted(21, 31), 0));
+    assert_eq!(supply.remaining(), 10);
+}
