@@ -89,6 +89,13 @@ pub struct Held {
     pub layout: Layout,
 }
 
+impl Held {
+    /// Whether this may be the sequence that is the bound of its ids. Where it is not, that one was dropped, and nobody saw how far it had come.
+    pub fn may_be_bound_by(&self, sequence: u32) -> bool {
+        self.sequence == 0 || self.sequence == sequence
+    }
+}
+
 /// What is known of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {

@@ -251,6 +251,92 @@ fn database_with_the_oid_of_another_has_nothing_of_it() -> Result<()> {
     Ok(())
 }
 
+/// The bound is gone with the extension, and ids may be far ahead of the clock.
+#[test]
+fn extension_that_was_dropped_unseen_took_its_bound_with_it() -> Result<()> {
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let log = IdLog::new();
+    let mut client = set_up(&server, "postgres", 1)?;
+    draw(&mut client, SNOWFLAKE, &log)?;
+    server.set("shared_preload_libraries", "");
+    server.restart(Stop::Fast)?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute("DROP EXTENSION keywright CASCADE; CREATE EXTENSION keywright")?;
+    server.set("shared_preload_libraries", "keywright");
+    server.restart(Stop::Fast)?;
+    server.clock()?.step_to(-3600)?;
+    let mut client = server.client("postgres")?;
+    for refused in [
+        "SELECT snowflake_id()",
+        "SELECT readable_id('ORD')",
+        "SELECT keywright.set_worker_id(1)",
+        "SELECT keywright.set_readable_bucket(1)",
+    ] {
+        let answer = client.batch_execute(refused);
+        expect_cause(answer, Cause::WorkerIdInUse, "is not known");
+    }
+    // That another number has a note now says nothing of this one.
+    client.batch_execute("SELECT keywright.set_worker_id(2)")?;
+    let answer = client.batch_execute("SELECT keywright.set_worker_id(1)");
+    expect_cause(answer, Cause::WorkerIdInUse, "is not known");
+    client
+        .batch_execute("SELECT keywright.set_worker_id(1, above => now() + interval '2 hours')")?;
+    draw(&mut client, SNOWFLAKE, &log)?;
+    client.batch_execute("SELECT readable_id('ORD')")?;
+    log.check()?;
+    Ok(())
+}
+
+/// A number whose bound is gone is not known because the next bound was dropped in sight.
+#[test]
+fn extension_that_was_dropped_unseen_and_again_seen_is_not_known() -> Result<()> {
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let log = IdLog::new();
+    draw(&mut set_up(&server, "postgres", 1)?, SNOWFLAKE, &log)?;
+    server.set("shared_preload_libraries", "");
+    server.restart(Stop::Fast)?;
+    let mut client = server.client("postgres")?;
+    let anew = "DROP EXTENSION keywright CASCADE; CREATE EXTENSION keywright";
+    client.batch_execute(anew)?;
+    server.set("shared_preload_libraries", "keywright");
+    server.restart(Stop::Fast)?;
+    server.clock()?.step_to(-3600)?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(anew)?;
+    for refused in ["SELECT snowflake_id()", "SELECT keywright.set_worker_id(1)"] {
+        assert!(client.batch_execute(refused).is_err(), "{refused}");
+    }
+    client
+        .batch_execute("SELECT keywright.set_worker_id(1, above => now() + interval '2 hours')")?;
+    draw(&mut client, SNOWFLAKE, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+/// What nobody compared with the ids that were issued, a restart does not make comparable.
+#[test]
+fn layout_that_was_changed_by_hand_issues_nothing_before_it_was_compared() -> Result<()> {
+    const BEFORE: &str = "time=41,datacenter=5,worker=5,sequence=12,epoch=1288834949657";
+    const LATER: &str = "time=41,datacenter=5,worker=5,sequence=12,epoch=1288834999657";
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let log = IdLog::new();
+    let mut client = set_up(&server, "postgres", 5)?;
+    client.batch_execute(&format!("SELECT keywright.set_layout('{BEFORE}')"))?;
+    draw(&mut client, SNOWFLAKE, &log)?;
+    client.batch_execute(&format!("UPDATE keywright.node SET layout = '{LATER}'"))?;
+    server.restart(Stop::Immediate)?;
+    server.clock()?.step_to(50)?;
+    let mut client = server.client("postgres")?;
+    let answer = client.batch_execute("SELECT snowflake_id()");
+    expect_cause(answer, Cause::LayoutOverlap, "without being compared");
+    let answer = client.batch_execute(&format!("SELECT keywright.set_layout('{LATER}')"));
+    expect_cause(answer, Cause::LayoutOverlap, "could repeat ids");
+    client.batch_execute(&format!("SELECT keywright.set_layout('{BEFORE}')"))?;
+    draw(&mut client, SNOWFLAKE, &log)?;
+    log.check()?;
+    Ok(())
+}
+
 /// Between databases with different layouts numbers are compared, not moments.
 #[test]
 fn worker_id_that_goes_to_another_layout_starts_above_its_ids() -> Result<()> {

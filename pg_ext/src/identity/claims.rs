@@ -205,9 +205,14 @@ pub fn give_up_others(
         return Ok(());
     }
     let bound_ms = bounds::hold(kind)?;
+    let bound = Sequences::of(kind)?.bound.to_u32();
     for (other, held) in others {
         let floor = used_until(other, &held, bound_ms);
-        register.set(other, ours, Use::Left { floor });
+        let usage = match held.may_be_bound_by(bound) {
+            true => Use::Left { floor },
+            false => Use::Lost,
+        };
+        register.set(other, ours, usage);
     }
     Ok(())
 }

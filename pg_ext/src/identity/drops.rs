@@ -271,6 +271,10 @@ fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<()
         } else {
             higher(in_memory, on_disk)
         };
+        if is_main && !held.may_be_bound_by(sequence.to_u32()) {
+            register.set(number, ours, Use::Lost);
+            continue;
+        }
         if is_main {
             held.sequence = 0;
         }

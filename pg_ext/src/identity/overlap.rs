@@ -8,6 +8,7 @@ use keywright_core::zone::Zone;
 use crate::failure::Failure;
 use crate::server::{clock, timestamp};
 use crate::settings;
+use crate::shmem::key::TimeKind;
 
 /// Ids of the new layout must all be greater than those of the old one, or an old id could come again.
 pub fn refuse_if_overlapping(
@@ -97,15 +98,27 @@ pub fn refuse_if_written(
     .hint(hint))
 }
 
-/// The time zone in the table of this database is not the one that its bucket is registered with: only rows that a dump brought
-/// back, or changes by hand, come in without being compared with what was written before.
-pub fn unregistered(layout: &Layout) -> Failure {
-    let zone = zone_name(layout);
+/// The layout or time zone in the table of this database is not the one that its number is registered with: only rows that a dump brought
+/// back, or changes by hand, come in without being compared with what was issued before.
+pub fn unregistered(kind: TimeKind, layout: &Layout) -> Failure {
+    let (what, function) = match kind {
+        TimeKind::Snowflake => (
+            format!("layout \"{layout}\" of snowflake ids"),
+            format!("set_layout('{layout}')"),
+        ),
+        TimeKind::Readable => {
+            let zone = zone_name(layout);
+            (
+                format!("time zone {zone} of readable ids"),
+                format!("set_readable_zone('{zone}')"),
+            )
+        }
+    };
     Failure::new(
         Cause::LayoutOverlap,
-        format!("time zone {zone} of readable ids came into force without being compared with what was written before"),
+        format!("{what} came into force without being compared with what was issued before"),
     )
-    .hint(format!("Run SELECT keywright.set_readable_zone('{zone}')."))
+    .hint(format!("Run SELECT keywright.{function}."))
 }
 
 /// The zone with that layout, for a message.

@@ -18,6 +18,10 @@ use crate::settings;
 use crate::shmem::area;
 use crate::shmem::key::TimeKind;
 
+/// Whose number may be lost.
+const DATABASE: &str = "a database";
+const EXTENSION: &str = "an extension";
+
 /// Keeps others from changing the register until the transaction ends.
 ///
 /// # Errors
@@ -55,9 +59,38 @@ pub fn write(register: &Register) {
 /// What the register knows of a number of this database.
 ///
 /// # Errors
-/// It was damaged.
+/// It was damaged; how far the number was used is not known, since an extension was dropped unseen.
 pub fn held_here(number: Number) -> Result<Option<Held>, Failure> {
-    Ok(read()?.held(number, process::database().to_u32()))
+    let register = read()?;
+    let is_lost = register
+        .find(number)
+        .is_some_and(|(_, usage)| usage == Use::Lost);
+    let held = register.held(number, process::database().to_u32());
+    match held {
+        Some(held) if !is_bound_here(number, &held)? => Err(lost(number, EXTENSION)),
+        None if is_lost => Err(lost(number, EXTENSION)),
+        Some(_) | None => Ok(held),
+    }
+}
+
+/// Whether this database has a number, and nothing that was issued with it is unknown.
+///
+/// # Errors
+/// keywright's sequences are missing.
+pub fn has(register: &Register, number: Number) -> Result<bool, Failure> {
+    match register.held(number, process::database().to_u32()) {
+        Some(held) => is_bound_here(number, &held),
+        None => Ok(false),
+    }
+}
+
+/// Whether the bound that was noted is this extension's. An extension that was dropped while keywright was not preloaded took its bound with it.
+fn is_bound_here(number: Number, held: &Held) -> Result<bool, Failure> {
+    let name = match TimeKind::of(number) {
+        TimeKind::Snowflake => "snowflake_bound",
+        TimeKind::Readable => "readable_bound",
+    };
+    Ok(held.may_be_bound_by(sequences::named(name)?.to_u32()))
 }
 
 /// What is known of a number that this database may have.
@@ -73,23 +106,28 @@ pub enum Claim {
 /// # Errors
 /// Another database has it, or nobody knows how far it was used and `is_above_named` does not settle that.
 pub fn claim(register: &Register, number: Number, is_above_named: bool) -> Result<Claim, Failure> {
-    let lost = |floor| {
+    let lost = |floor, what| {
         if is_above_named {
             Ok(Claim::Known(floor))
         } else {
-            Err(lost(number))
+            Err(lost(number, what))
         }
     };
     match register.find(number) {
         None => Ok(Claim::Unknown),
         Some((_, Use::Left { floor })) => Ok(Claim::Known(floor)),
-        Some((_, Use::Lost)) => lost(None),
+        Some((_, Use::Lost)) => lost(None, DATABASE),
         Some((database, Use::Held(held))) if database == process::database().to_u32() => {
             // Its label was taken away. A database that was dropped unseen and made anew with the same oid is another.
-            if held.sequence == 0 || area::life() == Some(held.life) || is_bound_ours(number)? {
+            if !is_bound_here(number, &held)? {
+                lost(held.floor, EXTENSION)
+            } else if held.sequence == 0
+                || area::life() == Some(held.life)
+                || is_bound_ours(number)?
+            {
                 Ok(Claim::Known(held.floor))
             } else {
-                lost(held.floor)
+                lost(held.floor, DATABASE)
             }
         }
         Some((database, Use::Held(held))) => match database_name(database) {
@@ -101,12 +139,13 @@ pub fn claim(register: &Register, number: Number, is_above_named: bool) -> Resul
                 ),
             )
             .hint("Choose one that no other database has, on this server or any other.")),
-            None => lost(held.floor),
+            None => lost(held.floor, DATABASE),
         },
     }
 }
 
-fn lost(number: Number) -> Failure {
+/// `what`: whose number it was.
+fn lost(number: Number, what: &str) -> Failure {
     let function = match number {
         Number::Worker(_) => "set_worker_id",
         Number::Bucket(_) => "set_readable_bucket",
@@ -114,7 +153,7 @@ fn lost(number: Number) -> Failure {
     Failure::new(
         Cause::WorkerIdInUse,
         format!(
-            "{} belonged to a database that was dropped, and how far its ids were used is not known",
+            "{} belonged to {what} that was dropped, and how far its ids were used is not known",
             numbers::name_of(number)
         ),
     )

@@ -59,7 +59,7 @@ fn set_readable_bucket(bucket: Option<i32>, vouched: &Vouched) -> Result<(), Fai
     let mut register = register::read()?;
     let claim = register::claim(&register, number, vouched.above_ms.is_some())?;
     let label = numbers::label()?.filter(IdentityLabel::is_of_here);
-    if is_had(&register, label, bucket) {
+    if is_had(&register, label, bucket)? {
         claims::tell_if_unused(number, vouched);
         if let Some(above_ms) = vouched.above_ms {
             bounds::raise(number, above_ms)?;
@@ -89,10 +89,9 @@ fn require_before_end(vouched: &Vouched) -> Result<(), Failure> {
 }
 
 /// Whether the database has the bucket already.
-fn is_had(register: &Register, label: Option<IdentityLabel>, bucket: u8) -> bool {
-    let ours = process::database().to_u32();
-    label.is_some_and(|label| label.bucket_number() == Some(bucket))
-        && register.held(Number::Bucket(bucket), ours).is_some()
+fn is_had(register: &Register, label: Option<IdentityLabel>, bucket: u8) -> Result<bool, Failure> {
+    let is_ours = label.is_some_and(|label| label.bucket_number() == Some(bucket));
+    Ok(is_ours && register::has(register, Number::Bucket(bucket))?)
 }
 
 /// Gives up the bucket that the database had and takes another.
@@ -129,7 +128,7 @@ pub fn follow_worker(
     };
     require_before_end(vouched)?;
     let number = Number::Bucket(bucket);
-    if is_had(register, label, bucket) {
+    if is_had(register, label, bucket)? {
         if let Some(above_ms) = vouched.above_ms {
             bounds::raise(number, above_ms)?;
         }

@@ -2,7 +2,7 @@
 
 use keywright_core::cause::Cause;
 use keywright_core::layout::{Layout, TimeLeft, WorkerId};
-use keywright_core::register::{Floor, Held, Number, Use};
+use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::{PgLogLevel, pg_extern};
 
 use crate::cache;
@@ -39,7 +39,10 @@ fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
             .hint("Set a smaller worker id first with SELECT keywright.set_worker_id(n).")
         })?;
     }
-    if old == layout && !node::read(&extension)?.is_uncommitted {
+    let mut register = register::read()?;
+    let used = used(&register, old);
+    let is_new = used.iter().any(|its| *its != layout);
+    if old == layout && !is_new && !node::read(&extension)?.is_uncommitted {
         return Ok(());
     }
     if old != layout && feed_time::was_fed()? {
@@ -50,11 +53,14 @@ fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
         .hint("All databases that a store feeds have the store's layout; another database may have another."));
     }
     uncommitted::has_past()?;
-    if old != layout {
+    if is_new {
         // Nobody extends a bound until this transaction ends, so what is checked here stays true.
         let bound_ms = bounds::hold(TimeKind::Snowflake)?;
-        overlap::refuse_if_overlapping(&old, &layout, bound_ms)?;
-        note_layout(&layout, bound_ms)?;
+        for its in used.iter().filter(|its| **its != layout) {
+            overlap::refuse_if_overlapping(its, &layout, bound_ms)?;
+        }
+        note_layout(&mut register, &layout, bound_ms);
+        register::write(&register);
     }
     node::set("layout", &layout.to_string())?;
     changes::announce(extension.node_table);
@@ -62,10 +68,21 @@ fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The layouts of the ids that this database issued with the worker ids that it has: none are issued by a layout that is not registered. `row`: what
+/// counts where it has none.
+fn used(register: &Register, row: Layout) -> Vec<Layout> {
+    let held = register.held_by(process::database().to_u32());
+    let of_workers = held.filter(|(number, _)| matches!(number, Number::Worker(_)));
+    let layouts: Vec<Layout> = of_workers.map(|(_, held)| held.layout).collect();
+    match layouts.is_empty() {
+        true => vec![row],
+        false => layouts,
+    }
+}
+
 /// Notes how far the layout in force was used. Ids of the new one are compared with that before the first of them.
-fn note_layout(layout: &Layout, bound_ms: Option<i64>) -> Result<(), Failure> {
+fn note_layout(register: &mut Register, layout: &Layout, bound_ms: Option<i64>) {
     let ours = process::database().to_u32();
-    let mut register = register::read()?;
     for (number, held) in register.held_by(ours).collect::<Vec<_>>() {
         if !matches!(number, Number::Worker(_)) {
             continue;
@@ -82,8 +99,6 @@ fn note_layout(layout: &Layout, bound_ms: Option<i64>) -> Result<(), Failure> {
         };
         register.set(number, ours, Use::Held(held));
     }
-    register::write(&register);
-    Ok(())
 }
 
 fn refuse_if_ran_out(layout: &Layout) -> Result<(), Failure> {

@@ -120,7 +120,7 @@ pub fn give(
     let mut register = register::read()?;
     let ours = process::database().to_u32();
     let claim = register::claim(&register, number, vouched.above_ms.is_some())?;
-    let had_it = register.held(number, ours).is_some()
+    let had_it = register::has(&register, number)?
         && label.is_some_and(|label| label.worker == Some(worker.get()));
     claims::give_up_others(&mut register, TimeKind::Snowflake, Some(number))?;
     if !had_it {

@@ -134,10 +134,8 @@ impl Past {
             Some(number) => register::held_here(number)?,
             None => None,
         };
-        if let (TimeKind::Readable, Some(held)) = (entry.kind, held)
-            && held.layout != *layout
-        {
-            return Err(overlap::unregistered(layout));
+        if held.is_some_and(|held| held.layout != *layout) {
+            return Err(overlap::unregistered(entry.kind, layout));
         }
         let mut floors = siblings::stop(entry);
         floors.extend(held.and_then(|held| held.floor));
