@@ -4,7 +4,7 @@ use keywright_core::cause::Cause;
 use keywright_core::tag::Tag;
 
 use crate::failure::Failure;
-use crate::server::{process, transaction};
+use crate::server::{process, transaction, wal};
 use crate::settings;
 use crate::shmem::area;
 
@@ -25,8 +25,9 @@ pub fn may_manage(function: &str) -> Result<(), Failure> {
         .detail("What it makes would belong to that extension: not dumped with the database, and dropped with the extension.")
         .hint("Run it after CREATE EXTENSION, where the database is set up; defaults that name a tag may be made before the tag."));
     }
-    // Others issue by what this changes as soon as it has committed: the commit must be on disk by then.
+    // Others issue by what this changes as soon as it has committed: the commit must be on disk by then, here and on standbys.
     transaction::force_flush_at_commit();
+    wal::have_commit_wait();
     Ok(())
 }
 

@@ -371,8 +371,10 @@ pub async fn release(
             worker_id,
         });
     };
-    let used = database.release(mark, worker_id).await;
-    let used = used.map_err(of_database)?;
+    let release = async || database.release(mark, worker_id).await;
+    release().await.map_err(of_database)?;
+    // Once more: that it has committed is said of standbys, too, which would go on with the number when they are promoted.
+    let used = release().await.map_err(of_database)?;
     let layout = used.layout.as_deref();
     match keys
         .given_up(worker_id, mark, used.bound_ms, layout)

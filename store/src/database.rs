@@ -371,7 +371,7 @@ impl Database {
         Ok(())
     }
 
-    /// Gives the number up; may be repeated.
+    /// Gives the number up; may be repeated. The second time says so only when the standbys that the server demands have it, too.
     pub(crate) async fn release(
         &self,
         mark: Mark,

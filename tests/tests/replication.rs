@@ -273,6 +273,32 @@ fn refill_waits_for_a_stopped_synchronous_standby() -> Result<()> {
     waiting.logs.check()
 }
 
+/// A tag that is made and used in one transaction goes on from memory when that has committed, and a standby that lacks it would begin anew.
+#[test]
+fn what_is_managed_is_on_the_standby_whatever_the_session_says_of_commits() -> Result<()> {
+    let mut waiting = Waiting::begin()?;
+    waiting.standby.pause()?;
+    let mut observer = waiting.primary.client("postgres")?;
+    let pending = Pending::start(
+        waiting.client("")?,
+        "SELECT count(*) FROM keywright.create_tag('late')",
+    )?;
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep'";
+    wait_until("a commit that waits for the standby", WAIT_MAX, || {
+        let waits: i64 = observer.query_one(waits, &[&pending.pid()])?.get(0);
+        Ok(waits > 0)
+    })?;
+    // Who wrote nothing waits for what it has read.
+    let move_of = "SELECT number::bigint FROM keywright.tag_move('orders')";
+    let mut reader = waiting.client("-c keywright.refill_wait_ms_max=300")?;
+    let error = expect_sql_error(query_i64(&mut reader, move_of), "55P03", "tag \"orders\"");
+    assert!(error.detail.contains("synchronous standby"), "{error:?}");
+    waiting.standby.resume()?;
+    assert_eq!(pending.finish()?.outcome?, 1);
+    assert_eq!(query_i64(&mut observer, move_of)?, 0);
+    Ok(())
+}
+
 #[test]
 fn unconfirmed_reservations_are_not_issued_before_a_failover() -> Result<()> {
     let mut waiting = Waiting::begin()?;

@@ -21,11 +21,13 @@ use pgrx::{name, pg_extern};
 use crate::arguments::required;
 use crate::cache;
 use crate::catalog::{cached, node};
+use crate::durable::flush;
 use crate::failure::{Failure, OrRaise};
 use crate::guard;
 use crate::identity::claims::{self, Vouched};
 use crate::identity::label::{Assignment, Bucket, IdentityLabel, NextMark};
 use crate::identity::{numbers, register, uncommitted};
+use crate::manage::closing::until_then;
 use crate::manage::worker_id;
 use crate::server::security_label::{self, Labelled};
 use crate::server::{changes, cluster, process};
@@ -217,6 +219,11 @@ fn release(mark: Option<String>, worker_id: Option<i32>) -> Result<Released, Fai
         register::write(&register);
         changes::announce(extension.node_table);
         cache::forget();
+    } else {
+        // A commit whose wait was cancelled reports success: who asks again hears only of what standbys have.
+        flush::make_durable(until_then(), &|| {
+            "the worker id that was given up".to_owned()
+        })?;
     }
     match register.find(Number::Worker(worker)) {
         Some((database, Use::Left { floor })) if database == process::database().to_u32() => {

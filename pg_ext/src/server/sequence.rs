@@ -2,7 +2,8 @@
 
 use pgrx::{IntoDatum, pg_sys};
 
-/// Last value of a sequence, `None` if it was never advanced. Raises an error if the role in force may not read it.
+/// Last value of a sequence, `None` if it was never advanced. The role in force must be allowed to read it: where it may not the server raises an
+/// error, or from 18 on says that there is none.
 pub fn last(sequence: pg_sys::Oid) -> Option<i64> {
     // SAFETY: the function takes one object id.
     unsafe {

@@ -7,6 +7,9 @@ use crate::server::cluster;
 /// Index of SYNC_REP_WAIT_FLUSH in the list of positions that standbys confirmed.
 const WAIT_FLUSH: usize = 1;
 
+/// What headers of pages are rounded up to: MAXALIGN.
+const ALIGNMENT: usize = 8;
+
 /// A position in the write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPosition(u64);
@@ -28,14 +31,35 @@ pub fn settle(before: LogPosition) {
     }
 }
 
-/// Makes all changes of this backend so far durable on this server and says up to where.
+/// Makes all changes of this backend so far durable on this server and says up to where: where the transaction wrote nothing, all that anybody
+/// has, so what it read is among it.
 pub fn flush() -> LogPosition {
-    // SAFETY: XactLastRecEnd is the end of the last record this backend inserted, which exists; XLogFlush of it waits
-    // for the disk.
+    // SAFETY: XactLastRecEnd is the end of the last record this transaction inserted, and the other one that of a record of anybody's; both exist.
+    // XLogFlush of it waits for the disk.
     unsafe {
-        let end = pg_sys::XactLastRecEnd;
+        let end = match pg_sys::XactLastRecEnd {
+            0 => end_before(pg_sys::GetXLogInsertRecPtr()),
+            end => end,
+        };
         pg_sys::XLogFlush(end);
         LogPosition(end)
+    }
+}
+
+/// The end of the last record before the place of the next one. At the beginning of a page the header lies between them, which nobody has
+/// written, so that it cannot be flushed.
+fn end_before(next: u64) -> u64 {
+    let page = u64::from(pg_sys::XLOG_BLCKSZ);
+    // SAFETY: a plain integer of the process, set at server start.
+    let segment = u64::try_from(unsafe { pg_sys::wal_segment_size }).unwrap_or(page);
+    let in_page = next % page;
+    let header = match (next - in_page).is_multiple_of(segment.max(page)) {
+        true => size_of::<pg_sys::XLogLongPageHeaderData>(),
+        false => size_of::<pg_sys::XLogPageHeaderData>(),
+    };
+    match u64::try_from(header.next_multiple_of(ALIGNMENT)) {
+        Ok(header) if header == in_page => next - in_page,
+        Ok(_) | Err(_) => next,
     }
 }
 
@@ -49,6 +73,29 @@ pub fn standbys_have(position: LogPosition) -> bool {
     // SAFETY: the control structure is mapped for the life of the process, and the confirmed position is an aligned 64-bit
     // word that only grows; reading it late only makes us wait longer.
     unsafe { (&raw const (*pg_sys::WalSndCtl).lsn[WAIT_FLUSH]).read_volatile() >= position.0 }
+}
+
+/// Has the commit of this transaction wait for these standbys, whatever synchronous_commit says.
+pub fn have_commit_wait() {
+    // SAFETY: a plain integer of the process.
+    let level = u32::try_from(unsafe { pg_sys::synchronous_commit }).unwrap_or(0);
+    let waits = level >= pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_REMOTE_FLUSH;
+    if waits || !standbys_are_demanded() {
+        return;
+    }
+    // SAFETY: as SET LOCAL does it, inside a transaction, whose end puts the setting back.
+    unsafe {
+        pg_sys::set_config_option(
+            c"synchronous_commit".as_ptr(),
+            c"on".as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_LOCAL,
+            true,
+            0,
+            false,
+        );
+    }
 }
 
 /// Whether `synchronous_standby_names` names any, as the server's own commits see it: a backend's copy of the setting is
