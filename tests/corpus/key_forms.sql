@@ -33,6 +33,20 @@ INSERT INTO t VALUES (NULL, 5, 'z');
 INSERT INTO t VALUES (NULL, 6, 'z'), (NULL, 7, NULL);
 SELECT LAST_INSERT_ID() = MIN(id) FROM t WHERE a IN (6, 7);
 
+=== a key in a row for all columns
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));
+--- run
+INSERT INTO t () VALUES (NULL, 1, 'x');
+INSERT INTO t () VALUES (0, 2, 'y'), (DEFAULT, 3, 'z'), (NULL, 4, NULL);
+SELECT LAST_INSERT_ID() = MIN(id) FROM t WHERE a IN (2, 3, 4);
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t () SELECT NULL, a + 10, b FROM t ORDER BY a DESC;
+SELECT a, b FROM t ORDER BY id;
+@only mysql
+INSERT INTO t () VALUES () AS n ON DUPLICATE KEY UPDATE a = n.a;
+REPLACE INTO t () VALUES (NULL, 20, 'r');
+SELECT id = LAST_INSERT_ID() FROM t WHERE a = 20;
+
 === DEFAULT for the key
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 9, b VARCHAR(20) DEFAULT 'b');
 --- run

@@ -3,7 +3,7 @@
 use crate::lex::cursor::Cursor;
 use crate::modes::{Flavour, Modes};
 use crate::plan::insert_plan::{LastInsertId, Plan};
-use crate::plan::key_column::{KeyColumn, full_list, listed, listed_all};
+use crate::plan::key_column::{KeyColumn, all_listed, full_list, listed};
 use crate::plan::row_sites::{KeyPosition, Walked};
 use crate::read::constant::Care;
 use crate::read::insert::{Columns, Insert, Source};
@@ -80,13 +80,13 @@ impl Insert {
                 indices(names.iter().map(|name| is_key(&name.bytes(text)))),
                 names.len(),
             ),
-            Columns::Absent { .. } if !self.needs_columns() => {
+            Columns::Absent { .. } | Columns::Empty { .. } if !self.needs_columns() => {
                 return Ok(KeyPosition::Absent { values: None });
             }
-            Columns::Absent { .. } if key.live.is_empty() => {
+            Columns::Absent { .. } | Columns::Empty { .. } if key.live.is_empty() => {
                 return Err(Unsupported::ColumnsUnknown.into());
             }
-            Columns::Absent { .. } => (
+            Columns::Absent { .. } | Columns::Empty { .. } => (
                 indices(key.live.iter().map(|name| is_key(name))),
                 key.live.len(),
             ),
@@ -110,32 +110,32 @@ impl Insert {
             return edits;
         }
         let (own, last) = (walked.absent(), walked.last());
+        // An alias that names all columns of rows without values names the key where it stands.
+        let (own_listed, last_listed) = match self.names_empty_rows {
+            true => (false, false),
+            false => (own, last),
+        };
+        let live = if self.needs_columns() { key.live } else { &[] };
         match &self.columns {
             Columns::Absent { .. } if self.source == Source::Set => {}
-            Columns::Absent { at } if self.names_empty_rows => {
-                edits.push((*at, full_list(key.name, key.live, false, false)));
-                return edits;
+            Columns::Absent { at } => {
+                edits.push((*at, full_list(key.name, live, own_listed, last_listed)));
             }
-            Columns::Listed { at, .. } if self.names_empty_rows => {
-                edits.push((*at, listed_all(key.live)));
-                return edits;
+            Columns::Empty { at } => {
+                edits.push((*at, all_listed(key.name, live, own_listed, last_listed)));
             }
             Columns::Listed { .. } if !own => {}
-            Columns::Listed { names, at, end } => {
-                edits.push((
-                    if last { *end } else { *at },
-                    listed(key.name, names.is_empty(), last),
-                ));
+            Columns::Listed { at, end, .. } => {
+                edits.push((if last { *end } else { *at }, listed(key.name, last)));
             }
-            Columns::Absent { at } => {
-                let live = if self.needs_columns() { key.live } else { &[] };
-                edits.push((*at, full_list(key.name, live, own, last)));
-            }
+        }
+        if self.names_empty_rows {
+            return edits;
         }
         if let Some((start, end)) = walked.alias_list.filter(|_| own) {
             edits.push((
                 if last { end } else { start },
-                listed(b"keywright_key", false, last),
+                listed(b"keywright_key", last),
             ));
         }
         edits

@@ -21,14 +21,14 @@ pub struct KeyColumn<'a> {
     pub is_strict: bool,
 }
 
-/// A name for a list: first, last, or alone.
-pub(crate) fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
+/// A name for a list of others: first, or last.
+pub(crate) fn listed(name: &[u8], last: bool) -> Vec<u8> {
     let mut edit = Vec::new();
-    if last && !alone {
+    if last {
         edit.push(b',');
     }
     quote_name(name, &mut edit);
-    if !last && !alone {
+    if !last {
         edit.push(b',');
     }
     edit
@@ -36,30 +36,24 @@ pub(crate) fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
 
 /// A whole column list: the live columns, and the key's where it is not among them.
 pub(crate) fn full_list(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) -> Vec<u8> {
+    let names = all_listed(name, live, own, last);
+    [b" (", names.as_slice(), b")"].concat()
+}
+
+/// The same for the inside of a list without any.
+pub(crate) fn all_listed(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) -> Vec<u8> {
     let own = own.then_some(name);
     let (first, behind) = if last { (None, own) } else { (own, None) };
     let names = first
         .into_iter()
         .chain(live.iter().map(Vec::as_slice))
         .chain(behind);
-    let mut edit = b" (".to_vec();
-    write_names(names, &mut edit);
-    edit.push(b')');
-    edit
-}
-
-/// All live columns, for the inside of a list without any.
-pub(crate) fn listed_all(live: &[Vec<u8>]) -> Vec<u8> {
     let mut edit = Vec::new();
-    write_names(live.iter().map(Vec::as_slice), &mut edit);
-    edit
-}
-
-fn write_names<'a>(names: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     for (index, name) in names.enumerate() {
         if index > 0 {
-            out.push(b',');
+            edit.push(b',');
         }
-        quote_name(name, out);
+        quote_name(name, &mut edit);
     }
+    edit
 }

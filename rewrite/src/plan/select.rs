@@ -16,7 +16,7 @@ use crate::lex::scan::Scanned;
 use crate::lex::token::Kind;
 use crate::modes::{Flavour, Modes};
 use crate::plan::insert_plan::LastInsertId;
-use crate::plan::key_column::{KeyColumn, full_list, listed};
+use crate::plan::key_column::{KeyColumn, all_listed, full_list, listed};
 use crate::plan::query_columns::{Brought, ResultColumn};
 use crate::plan::row_sites::KeyPosition;
 use crate::plan::select_plan::{Counter, QueryPlan, Spread};
@@ -107,8 +107,8 @@ impl Insert {
             }
         };
         let on_duplicate = outline.tail != Tail::None;
-        let is_behind_columns = matches!(self.columns, Columns::Listed { .. });
-        let behind = match is_behind_columns {
+        let is_behind_columns = !matches!(self.columns, Columns::Absent { .. });
+        let behind = match self.columns.are_listed() {
             true => outline.computed_behind(Cursor::new(text, modes), &self.head.table.table),
             false => Vec::new(),
         };
@@ -196,8 +196,11 @@ impl Insert {
             Columns::Absent { at } => {
                 plan.text(*at, full_list(key.name, key.live, absent, true));
             }
-            Columns::Listed { names, end, .. } if absent => {
-                plan.text(*end, listed(key.name, names.is_empty(), true));
+            Columns::Empty { at } => {
+                plan.text(*at, all_listed(key.name, key.live, absent, true));
+            }
+            Columns::Listed { end, .. } if absent => {
+                plan.text(*end, listed(key.name, true));
             }
             Columns::Listed { .. } => {}
         }

@@ -17,7 +17,7 @@ pub struct Insert {
     pub(crate) rows: usize,
     pub(crate) inside: bool,
     pub(crate) set_var: bool,
-    /// There is no column list, and the first row has no values.
+    /// No columns are listed, and the first row has no values.
     first_row_empty: bool,
     /// The rows have no values, and an alias, by which all columns may be named.
     pub(crate) names_empty_rows: bool,
@@ -28,12 +28,24 @@ pub struct Insert {
 pub(crate) enum Columns {
     /// None; one could be put at this offset.
     Absent { at: usize },
+    /// `()`, which names all columns where there are values, as no list does; the offset behind `(`.
+    Empty { at: usize },
     /// `(a, b)`: the names, and the offsets behind `(` and before `)`.
     Listed {
         names: Vec<NameSpan>,
         at: usize,
         end: usize,
     },
+}
+
+impl Columns {
+    /// Whether it says which columns the values are for.
+    pub(crate) fn are_listed(&self) -> bool {
+        match self {
+            Self::Absent { .. } | Self::Empty { .. } => false,
+            Self::Listed { .. } => true,
+        }
+    }
 }
 
 /// Where the values come from.
@@ -71,16 +83,10 @@ impl Insert {
         if cursor.set_var {
             return Err(Unsupported::SetVar.into());
         }
-        let may_be_empty = match &columns {
-            Columns::Absent { .. } => true,
-            Columns::Listed { names, .. } => names.is_empty(),
-        };
-        let is_empty = may_be_empty
+        let first_row_empty = !columns.are_listed()
             && matches!(source, Source::Values | Source::Rows)
             && cursor.at_empty_row()?;
-        // Only where there is no column list does it matter.
-        let first_row_empty = is_empty && matches!(columns, Columns::Absent { .. });
-        let names_empty_rows = is_empty && cursor.at_empty_rows_with_alias()?;
+        let names_empty_rows = first_row_empty && cursor.at_empty_rows_with_alias()?;
         Ok(Self {
             head,
             columns,
@@ -103,7 +109,7 @@ impl Insert {
     pub fn beginning<'t>(&self, text: &'t [u8], modes: &Modes) -> Option<&'t [u8]> {
         let is_plain = modes.charset != CharsetClass::TrailByteMayBeBackslash
             && self.source == Source::Values
-            && matches!(self.columns, Columns::Listed { .. });
+            && self.columns.are_listed();
         // What stands behind VALUES was looked at too: it is to be the `(` of a row in both.
         let rest = text.get(self.rows..).filter(|_| is_plain)?;
         let length = match rest {
@@ -114,11 +120,11 @@ impl Insert {
         text.get(..self.rows + length)
     }
 
-    /// Whether the statement has no column list but values, or an alias for rows without any: then [`Insert::plan`] needs the live
+    /// Whether the statement lists no columns but has values, or an alias for rows without any: then [`Insert::plan`] needs the live
     /// column order.
     pub fn needs_columns(&self) -> bool {
-        let is_absent = matches!(self.columns, Columns::Absent { .. }) && !self.first_row_empty;
-        self.source != Source::Set && (is_absent || self.names_empty_rows)
+        let names_all = !self.columns.are_listed() && !self.first_row_empty;
+        self.source != Source::Set && (names_all || self.names_empty_rows)
     }
 
     /// Whether the rows come from a query: then [`Insert::plan_query`] makes the plan.
@@ -166,16 +172,18 @@ impl Cursor<'_> {
             }
             _ => {}
         }
+        if ahead.accept_mark(b')')? {
+            *self = ahead;
+            return Ok(Columns::Empty { at });
+        }
         let mut names = Vec::with_capacity(8);
-        if !ahead.accept_mark(b')')? {
-            loop {
-                names.push(ahead.column()?);
-                if ahead.accept_mark(b')')? {
-                    break;
-                }
-                if !ahead.accept_mark(b',')? {
-                    return Err(Unread::Refused);
-                }
+        loop {
+            names.push(ahead.column()?);
+            if ahead.accept_mark(b')')? {
+                break;
+            }
+            if !ahead.accept_mark(b',')? {
+                return Err(Unread::Refused);
             }
         }
         *self = ahead;

@@ -175,3 +175,20 @@ fn a_bound_key_is_not_counted_where_none_would_be_given() {
         assert_eq!(is_counted, counted, "{mode:?}, {text}");
     }
 }
+
+#[test]
+fn a_row_without_values_does_not_hide_that_an_alias_names_all_columns() {
+    let mut r = rig_of_mysql(KeyForm::Integer, DEPRECATE_EOF);
+    assert!(
+        r.probed("INSERT INTO t () VALUES ()", "1")
+            .ends_with("INSERT INTO t (`id`) VALUES (LAST_INSERT_ID(100))")
+    );
+    r.answer(&ok(1, 100));
+    let text = "INSERT INTO t () VALUES () AS n ON DUPLICATE KEY UPDATE a = n.a";
+    let sent = r.query(text);
+    let sent = r.tell(sent, &["id", "a"]);
+    assert!(has(
+        &sent,
+        "INSERT INTO t (`id`,`a`) VALUES (101,DEFAULT) AS n ON"
+    ));
+}
