@@ -80,6 +80,7 @@ pub use plan::query_columns::ResultColumn;
 pub use plan::select_plan::QueryPlan;
 pub use plan::site::KeyParameter;
 pub use read::constant::{AsInteger, Care, Meaning, double_as_integer, text_as_integer};
+pub use read::doubtful_quotes::{doubtful_quotes_end, has_doubtful_quotes};
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
 pub use read::key_value::KeyForm;

@@ -3,6 +3,7 @@
 
 pub(crate) mod computed;
 pub(crate) mod constant;
+pub(crate) mod doubtful_quotes;
 pub(crate) mod insert;
 pub(crate) mod insert_head;
 pub(crate) mod key_value;

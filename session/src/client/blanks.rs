@@ -1,6 +1,9 @@
-//! Statements that the server reads otherwise than the proxy, since their character set has blanks beyond ASCII.
+//! Statements that the server reads otherwise than the proxy, by their character set: it has blanks beyond ASCII, or characters that end in
+//! what looks like a quote.
 
-use keywright_rewrite::has_blanks_beyond_ascii;
+use keywright_rewrite::{
+    CharsetClass, Modes, Unsupported, has_blanks_beyond_ascii, has_doubtful_quotes,
+};
 
 use crate::connection::Connection;
 use crate::step::Step;
@@ -9,15 +12,34 @@ use crate::step::Step;
 const MOSTLY: [u8; 2] = [0xA0, 0xFF];
 
 impl Connection {
-    /// Whether a text cannot be read. `Err`: the character set is to be asked for first.
-    pub(crate) fn is_beyond_reading(&mut self, text: &[u8]) -> Result<bool, Step> {
-        if !self.rewrites_any() {
-            return Ok(false);
-        }
+    /// What keeps a text from being read, if anything does. `is_several`: there may be several statements in it. `Err`: the character set is
+    /// to be asked for first.
+    pub(crate) fn is_beyond_reading(
+        &mut self,
+        text: &[u8],
+        is_several: bool,
+    ) -> Result<Option<Unsupported>, Step> {
+        let modes = self.context.modes;
+        let at_worst = Modes {
+            charset: match self.context.known {
+                true => modes.charset,
+                false => CharsetClass::TrailByteMayBeBackslash,
+            },
+            ..modes
+        };
         let [one, other] = MOSTLY;
-        if !self.context.known && memchr::memchr2(one, other, text).is_some() {
+        let may_have_blanks = self.rewrites_any()
+            && (self.context.known || memchr::memchr2(one, other, text).is_some());
+        let is_doubtful = !self.only_observes() && has_doubtful_quotes(text, &at_worst, is_several);
+        if !self.context.known && (may_have_blanks || is_doubtful) {
             return Err(self.ask_context());
         }
-        Ok(has_blanks_beyond_ascii(text, &self.context.modes))
+        Ok(
+            if may_have_blanks && has_blanks_beyond_ascii(text, &modes) {
+                Some(Unsupported::Blank)
+            } else {
+                is_doubtful.then_some(Unsupported::Charset)
+            },
+        )
     }
 }

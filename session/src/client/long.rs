@@ -1,6 +1,6 @@
 //! Statements sent as text that are too long to gather, or too long to wait for: what their beginning says.
 
-use keywright_rewrite::{InsertHead, RowsFrom, Unread, kind};
+use keywright_rewrite::{InsertHead, RowsFrom, Unread, has_doubtful_quotes, kind};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
 
@@ -35,7 +35,11 @@ impl Connection {
         };
         let modes = self.context.modes;
         let rows = kind(head, &modes).facts().rows;
-        if self.rewrites_any() && (self.allows_several() || brings_another(rows)) {
+        if self.rewrites_any()
+            && (self.allows_several()
+                || brings_another(rows)
+                || has_doubtful_quotes(head, &modes, false))
+        {
             return self.refuse_long(
                 "keywright: a text longer than rewrite_bytes_max cannot be read to its end, and may have an INSERT on a table with a rule in it",
             )

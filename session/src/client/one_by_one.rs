@@ -1,7 +1,7 @@
 //! A text of several statements of which each is sent by itself: where the text is cut, and how the packets of the answers are numbered as
 //! one answer.
 
-use keywright_rewrite::{Modes, split_first};
+use keywright_rewrite::{CharsetClass, Modes, doubtful_quotes_end, split_first};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
 use keywright_wire::packets::write_query;
 use keywright_wire::protocol::{EOF, MORE_RESULTS};
@@ -16,6 +16,8 @@ pub(crate) struct OneByOne {
     pub(crate) cut: usize,
     /// See [`plain_from`].
     pub(crate) plain_from: usize,
+    /// See [`doubtful_quotes_end`].
+    doubtful_until: usize,
     /// The command of one statement, of which so many bytes were consumed.
     command: Vec<u8>,
     pub(crate) consumed: usize,
@@ -35,6 +37,7 @@ impl OneByOne {
             text: text.to_vec(),
             cut: 0,
             plain_from: plain_from(text),
+            doubtful_until: doubtful_quotes_end(text),
             command: Vec::new(),
             consumed: 0,
             sequence,
@@ -58,9 +61,14 @@ impl OneByOne {
         self.command.get(self.consumed..).unwrap_or_default()
     }
 
-    /// Makes the next statement the command at the front.
+    /// Makes the next statement the command at the front, or all of the rest where it cannot be told where that ends.
     pub(crate) fn cut_next(&mut self, modes: &Modes) {
-        let piece = split_first(&self.text, self.cut, modes).range;
+        let is_doubtful = modes.charset == CharsetClass::TrailByteMayBeBackslash
+            && self.cut < self.doubtful_until;
+        let piece = match is_doubtful {
+            true => self.cut..self.text.len(),
+            false => split_first(&self.text, self.cut, modes).range,
+        };
         self.cut = piece.end;
         let piece = self.text.get(piece).unwrap_or_default();
         let statement = piece.strip_suffix(b";").unwrap_or(piece);
@@ -96,10 +104,11 @@ impl OneByOne {
     }
 }
 
-/// From where on sql_mode makes no difference to where statements end and what they name. Found once for a text, which may hold very
-/// many statements.
+/// From where on neither sql_mode nor the character set makes a difference to where statements end and what they name. Found once for a
+/// text, which may hold very many statements.
 pub(crate) fn plain_from(text: &[u8]) -> usize {
-    memchr::memrchr2(b'"', b'\\', text).map_or(0, |at| at + 1)
+    let quotes = memchr::memrchr2(b'"', b'\\', text).map_or(0, |at| at + 1);
+    quotes.max(doubtful_quotes_end(text))
 }
 
 /// Whether a packet is an EOF packet. No row that begins so is as short.

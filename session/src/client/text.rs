@@ -1,6 +1,6 @@
 //! A statement sent as text: what it is, and whether it can be passed on untouched.
 
-use keywright_rewrite::{Unsupported, kind};
+use keywright_rewrite::kind;
 use keywright_wire::bytes::{Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
@@ -33,14 +33,15 @@ impl Connection {
 
     /// One that has come whole.
     fn whole_query(&mut self, query: Query<'_>) -> Next {
-        match self.is_beyond_reading(query.text) {
-            Ok(false) => {}
-            Ok(true) => return self.unsupported(query, None, Unsupported::Blank),
+        let is_several = self.is_several(query.text);
+        match self.is_beyond_reading(query.text, is_several) {
+            Ok(None) => {}
+            Ok(Some(what)) => {
+                return self.unsupported_then(query, None, what, After::ANYTHING);
+            }
             Err(step) => return step.into(),
         }
-        if self.is_several(query.text)
-            && let Some(next) = self.several(query)
-        {
+        if is_several && let Some(next) = self.several(query) {
             return next;
         }
         self.one(query)

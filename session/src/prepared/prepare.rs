@@ -1,6 +1,6 @@
 //! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys.
 
-use keywright_rewrite::{Kind, RowsFrom, StateChange, Unsupported, kind};
+use keywright_rewrite::{Kind, RowsFrom, StateChange, kind};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 
@@ -25,9 +25,9 @@ impl Connection {
         let query = whole.to_prepare();
         // Until it has succeeded: a statement that is refused, or fails, also counts as the last one.
         self.statements.last = LAST_PREPARED;
-        match self.is_beyond_reading(query.text) {
-            Ok(false) => {}
-            Ok(true) => return self.unsupported_prepare(query, None, Unsupported::Blank),
+        match self.is_beyond_reading(query.text, false) {
+            Ok(None) => {}
+            Ok(Some(what)) => return self.unsupported_prepare(query, None, what),
             Err(step) => return step.into(),
         }
         let kind = kind(query.text, &self.context.modes);

@@ -100,15 +100,17 @@ fn answers_to_executions_are_numbered_as_the_client_expects() {
     }
 }
 
-/// The session's state where the client's character set is latin1.
-fn probe_in_latin1() -> Vec<u8> {
+/// The session's state where this is the client's character set.
+fn probe_in_charset(name: &str) -> Vec<u8> {
     const NAME: &[u8] = b"\x07utf8mb4";
     let mut probe = probe("1");
     let at = probe.windows(NAME.len()).position(|part| part == NAME);
     let at = at.expect("there is a name");
-    probe.splice(at..at + NAME.len(), *b"\x06latin1");
+    let length = u8::try_from(name.len()).expect("it is short");
+    let told = [&[length], name.as_bytes()].concat();
+    probe.splice(at..at + NAME.len(), told);
     // Before it the row has an empty sql_mode, and its packet's length.
-    probe[at - 5] -= 1;
+    probe[at - 5] = probe[at - 5] - 7 + length;
     probe
 }
 
@@ -120,7 +122,7 @@ fn blanks_beyond_ascii_hide_no_rows() {
             has(&sent, "@@session.sql_mode"),
             "the character set is asked for"
         );
-        r.answer(&probe_in_latin1())
+        r.answer(&probe_in_charset("latin1"))
     };
     for text in [
         &b"INSERT INTO\xA0t (a) VALUES (1)"[..],
@@ -138,6 +140,65 @@ fn blanks_beyond_ascii_hide_no_rows() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.say(b"\x03INSERT INTO t (a) VALUES ('\xC3\xA0')");
     assert!(has(&r.answer(&probe("1")), "LAST_INSERT_ID(100)"));
+}
+
+/// What goes out of a text in a character set, once that was asked for.
+fn in_charset(r: &mut Rig, name: &str, command: u8, text: &[u8]) -> Vec<u8> {
+    let sent = r.say(&[&[command], text].concat());
+    match has(&sent, "@@session.sql_mode") {
+        true => r.answer(&probe_in_charset(name)),
+        false => sent,
+    }
+}
+
+#[test]
+fn characters_that_end_in_a_quote_hide_no_rows() {
+    const OF: &str = "may contain a backslash";
+    for text in [
+        &b"SELECT '\x95\\' -- '; INSERT INTO t(a) VALUES ('x')"[..],
+        b"SELECT hex('\x95\\'); INSERT INTO t(a) VALUES ('y')",
+        b"SELECT `\x83`` -- `; INSERT INTO t(a) VALUES (1)",
+        b"LOAD DATA INFILE '\x95\\' INTO TABLE t",
+        b"PREPARE s FROM 'INSERT INTO t(a) VALUES (''\x95\\'')'",
+        b"EXECUTE IMMEDIATE 'INSERT INTO t(a) VALUES (''\x95\\'')'",
+        b"SET STATEMENT a='\x95\\' FOR INSERT INTO t(a) VALUES ('x')",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+        let sent = in_charset(&mut r, "sjis", 3, text);
+        assert_eq!(sent, b"", "{}", text.escape_ascii());
+        is_refused(&mut r, OF);
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+        let sent = in_charset(&mut r, "utf8mb4", 3, text);
+        assert!(!has(&r.output(), OF) && !sent.is_empty());
+    }
+    for text in [
+        &b"LOAD DATA INFILE '\x95\\' INTO TABLE t"[..],
+        b"SET STATEMENT a='\x95\\' FOR INSERT INTO t(a) VALUES ('x')",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        assert_eq!(in_charset(&mut r, "cp932", 0x16, text), b"");
+        is_refused(&mut r, OF);
+    }
+    for text in [
+        &b"SELECT '\x95\\'"[..],
+        b"UPDATE other SET a = '\x95\\';",
+        b"SELECT '\x82\xA0'; UPDATE other SET a = '\x82\xA0'",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+        let sent = in_charset(&mut r, "sjis", 3, text);
+        assert!(sent.ends_with(text), "{}", text.escape_ascii());
+    }
+}
+
+#[test]
+fn characters_that_end_in_a_quote_hide_no_rows_behind_a_change_of_the_character_set() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    let text = b"SET NAMES sjis; SELECT '\x95\\' -- '; INSERT INTO t(a) VALUES ('x')";
+    let sent = in_charset(&mut r, "utf8mb4", 3, text);
+    assert!(sent.ends_with(b"SET NAMES sjis"));
+    assert!(has(&r.answer(&ok(0, 0)), "@@session.sql_mode"));
+    assert_eq!(r.answer(&probe_in_charset("sjis")), b"");
+    is_refused(&mut r, "may contain a backslash");
 }
 
 #[test]
