@@ -89,6 +89,9 @@ pub enum Unsupported {
     /// Another text would be needed, whose names mean other tables in the database that is chosen now.
     #[error("a statement that was prepared in another database: prepare it again")]
     Elsewhere,
+    /// Another text would be needed, and the server would read it in another sql_mode or character set.
+    #[error("a statement that was prepared in another sql_mode or character set: prepare it again")]
+    ReadOtherwise,
     /// A temporary table hid the table with the rule when the statement was prepared, and is gone.
     #[error("a statement that was prepared for a temporary table that is gone: prepare it again")]
     Hidden,
@@ -212,6 +215,7 @@ impl Unsupported {
             Self::KeyLater => "key_later",
             Self::TableChanged => "table_changed",
             Self::Elsewhere => "another_database",
+            Self::ReadOtherwise => "another_sql_mode",
             Self::Hidden => "temporary_table",
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",

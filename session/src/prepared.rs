@@ -4,6 +4,7 @@
 //! INSERTs that bring their own keys ([`by_order`]). Commands that only name one: [`named`]. What sql_mode changes: [`sql_mode`]. Keys among parameters: [`param_keys`],
 //! [`bulk_keys`], [`place`].
 
+pub(crate) mod anew;
 pub(crate) mod as_is;
 pub(crate) mod bulk_keys;
 pub(crate) mod by_order;

@@ -1,4 +1,4 @@
-//! What is known of the server: its state ([`context`]), what its tables are like ([`question`], [`ask_table`]), that they have changed ([`schema`]), and which
+//! What is known of the server: its state ([`context`]), by what it reads text ([`text_modes`]), what its tables are like ([`question`], [`ask_table`]), that they have changed ([`schema`]), and which
 //! temporary tables hide them ([`temporary`]). What it can be asked ([`probe`]), how it is ([`ask`], [`ask_state`]), and
 //! what becomes of the answer ([`answer_probe`]).
 
@@ -11,3 +11,4 @@ pub(crate) mod probe;
 pub(crate) mod question;
 pub(crate) mod schema;
 pub(crate) mod temporary;
+pub(crate) mod text_modes;

@@ -63,8 +63,7 @@ impl Connection {
             return Err(self.refuse_execution(header, id, Unsupported::NotAsPlanned));
         };
         let Some(&number) = self.statements.as_is.get(&id) else {
-            if self.means_others(&of) {
-                let what = Unsupported::Elsewhere;
+            if let Some(what) = self.forbids_anew(&of) {
                 return Err(match self.statements.selects.contains_key(&id) {
                     true => self.refuse_select_execution(header, id, what),
                     false => self.refuse_execution(header, id, what),

@@ -93,12 +93,16 @@ impl Connection {
         id: u32,
     ) -> Result<ComputedParams, Step> {
         let statement = self.statements.ours.get(&id);
-        let Some(computed) = statement.and_then(|statement| statement.computed.as_ref()) else {
+        let of = statement.and_then(|of| Some((of.computed.as_ref()?, &of.read_in)));
+        let Some((computed, read_in)) = of else {
             return Ok(ComputedParams::default());
         };
         let values = match &self.table_report.computed {
             Some(ComputedValues::Known(values)) => ComputedParams::of(&computed.positions, values),
             Some(ComputedValues::OutOfRange | ComputedValues::Other) => None,
+            None if self.reads_otherwise(read_in, &computed.question) => {
+                return Err(self.refuse_execution(header, id, Unsupported::ReadOtherwise));
+            }
             None if self.pending_last_insert_id.is_some() && computed.sees_last_insert_id => {
                 return Err(self.update_last_insert_id(false));
             }

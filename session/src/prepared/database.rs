@@ -31,7 +31,7 @@ impl Connection {
     }
 
     /// Whether a statement's text means other tables, or may, where it is prepared now.
-    pub(crate) fn means_others(&self, of: &ClientText<'_>) -> bool {
+    pub(super) fn means_others(&self, of: &ClientText<'_>) -> bool {
         let is_same = match (self.context.database.as_deref(), of.database) {
             (Some(one), Some(other)) => self.rules.same_name(one, other),
             (one, other) => one == other,

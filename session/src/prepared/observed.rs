@@ -17,6 +17,7 @@ use crate::insert::plan::Planned;
 use crate::judge::{Facts, Verdict, decide, decide_unread};
 use crate::prepared::passed_statement::{Observed, ObservedInsert};
 use crate::prepared::statements::{Made, Statement};
+use crate::server::text_modes::TextModes;
 use crate::step::Step;
 
 /// What is to be done with an execution.
@@ -43,12 +44,18 @@ impl Connection {
         }
         if self.rewrites(rule) {
             return match &observed.insert {
+                ObservedInsert::Rows { text, read_in, .. }
+                    if self.context.known && self.reads_otherwise(read_in, text) =>
+                {
+                    self.unread(header, Some(rule), Unsupported::ReadOtherwise)
+                }
                 ObservedInsert::Rows {
                     text,
                     database,
+                    read_in,
                     held,
                     ..
-                } => self.take_over(header, id, (text, database.as_deref()), held),
+                } => self.take_over(header, id, (text, database.as_deref(), read_in), held),
                 ObservedInsert::Query => {
                     let what = Unsupported::TableChanged;
                     Execution::Not(self.refuse_unsupported(header, Some(rule), what))
@@ -93,7 +100,7 @@ impl Connection {
         &mut self,
         header: Header,
         id: u32,
-        (text, database): (&[u8], Option<&[u8]>),
+        (text, database, read_in): (&[u8], Option<&[u8]>, &TextModes),
         held: &Arc<Held>,
     ) -> Execution {
         if !self.context.known {
@@ -139,6 +146,7 @@ impl Connection {
             rule: index,
             text: text.to_vec(),
             database: database.map(<[u8]>::to_vec),
+            read_in: read_in.clone(),
             _held: Arc::clone(held),
             plan,
             sql_mode: self.sql_mode(),

@@ -8,6 +8,7 @@ use crate::answer::reply::Effect;
 use crate::budget::Held;
 use crate::insert::leaves_out::{LeavesOut, Native};
 use crate::server::context::Named;
+use crate::server::text_modes::TextModes;
 
 /// Why an INSERT is to have no keys, although its table has a rule.
 #[derive(Debug, Clone)]
@@ -73,6 +74,7 @@ pub(crate) enum ObservedInsert {
     Rows {
         text: Vec<u8>,
         database: Option<Vec<u8>>,
+        read_in: TextModes,
         parameters: usize,
         returning: bool,
         native: Native,

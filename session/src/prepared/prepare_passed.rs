@@ -97,6 +97,7 @@ impl Connection {
         let insert = ObservedInsert::Rows {
             text: query.text.to_vec(),
             database: self.context.database.clone(),
+            read_in: self.context.text_modes.clone(),
             parameters: usize::try_from(plan.parameters()).unwrap_or(usize::MAX),
             returning: plan.returning(),
             native: Native::of(rule, plan),

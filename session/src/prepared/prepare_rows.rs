@@ -84,6 +84,7 @@ impl Connection {
             rule: index,
             text: query.text.to_vec(),
             database: self.context.database.clone(),
+            read_in: self.context.text_modes.clone(),
             _held: Arc::new(held),
             plan,
             sql_mode: self.sql_mode(),

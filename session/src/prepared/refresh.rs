@@ -7,7 +7,7 @@ use keywright_wire::packets::write_close;
 
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::prepared::statements::Statements;
+use crate::prepared::statements::{Statement, Statements};
 use crate::step::Step;
 
 /// The client's text of a statement whose keys the server computes.
@@ -40,9 +40,14 @@ impl Connection {
             };
         }
         let (text, database) = (statement.text.clone(), statement.database.clone());
+        let reads_otherwise = self.reads_otherwise(&statement.read_in, &text);
         let (plan, index) = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Plan(index, plan)) => (plan, index),
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
+            Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) if reads_otherwise => {
+                let what = Unsupported::ReadOtherwise;
+                return Refreshed::Not(self.refuse_execution(header, id, what));
+            }
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
                 self.set_passed(id, true);
                 return Refreshed::Passed;
@@ -57,12 +62,18 @@ impl Connection {
             let what = Unsupported::TableChanged;
             return Refreshed::Not(self.refuse_execution(header, id, what));
         }
+        let is_same = |of: &Statement| of.plan == plan && of.rule == index;
+        // The other plan would be of what is read now.
+        if reads_otherwise && !self.statements.ours.get(&id).is_some_and(is_same) {
+            let what = Unsupported::ReadOtherwise;
+            return Refreshed::Not(self.refuse_execution(header, id, what));
+        }
         self.set_passed(id, false);
         let sql_mode = self.sql_mode();
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return Refreshed::Passed;
         };
-        if statement.plan == plan && statement.rule == index {
+        if is_same(statement) {
             return Refreshed::Ours;
         }
         if !statement.long_data.is_empty() {
@@ -96,9 +107,14 @@ impl Connection {
             };
         }
         let (text, database) = (select.text.clone(), select.database.clone());
+        let reads_otherwise = self.reads_otherwise(&select.read_in, &text);
         let is_passed = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Query(_, plan)) if self.is_planned_so(id, &plan) => false,
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
+            Ok(Planned::Pass | Planned::Keyless(_)) if reads_otherwise => {
+                let what = Unsupported::ReadOtherwise;
+                return Refreshed::Not(self.refuse_select_execution(header, id, what));
+            }
             Ok(Planned::Pass | Planned::Keyless(_)) => true,
             Ok(Planned::Plan(..) | Planned::Query(..)) => {
                 let what = Unsupported::TableChanged;

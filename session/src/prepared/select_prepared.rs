@@ -95,6 +95,7 @@ impl Connection {
             rule: index,
             text: query.text.to_vec(),
             database: self.context.database.clone(),
+            read_in: self.context.text_modes.clone(),
             _held: held,
             plan: Arc::new(plan),
             schema,

@@ -7,6 +7,7 @@ use keywright_rewrite::{InQuery, QueryPlan};
 use keywright_wire::params::Type;
 
 use crate::budget::Held;
+use crate::server::text_modes::TextModes;
 
 /// A prepared INSERT … SELECT.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct SelectStatement {
     pub(crate) text: Vec<u8>,
     /// As of a prepared INSERT of rows.
     pub(crate) database: Option<Vec<u8>>,
+    /// As of a prepared INSERT of rows.
+    pub(crate) read_in: TextModes,
     /// The text's memory.
     pub(crate) _held: Held,
     pub(crate) plan: Arc<QueryPlan>,

@@ -10,6 +10,7 @@ use keywright_wire::params::Type;
 use crate::budget::Held;
 use crate::prepared::passed_statement::{ObservedInsert, Passed, SqlMode};
 use crate::prepared::select_statement::SelectStatement;
+use crate::server::text_modes::TextModes;
 
 /// MariaDB's number for the statement that was prepared last.
 pub(crate) const LAST_PREPARED: u32 = u32::MAX;
@@ -26,6 +27,8 @@ pub(crate) struct Statement {
     pub(crate) text: Vec<u8>,
     /// The database that was chosen when it was prepared.
     pub(crate) database: Option<Vec<u8>>,
+    /// How the server read its text then.
+    pub(crate) read_in: TextModes,
     /// The memory of text and plan.
     pub(crate) _held: Arc<Held>,
     pub(crate) plan: Plan,
@@ -148,6 +151,8 @@ pub(crate) struct ClientText<'a> {
     pub(crate) text: &'a [u8],
     /// The database that was chosen then.
     pub(crate) database: Option<&'a [u8]>,
+    /// How the server read it then.
+    pub(crate) read_in: &'a TextModes,
     /// It may have names beside that of its table: a query's, a function's.
     pub(crate) has_names: bool,
 }
@@ -251,12 +256,14 @@ impl Statements {
         let of_rows = self.ours.get(&id).map(|of| ClientText {
             text: of.computed.as_ref().map_or(&of.text, |of| &of.text),
             database: of.database.as_deref(),
+            read_in: &of.read_in,
             has_names: of.plan.sees_last_insert_id(),
         });
         let of_query = || {
             self.selects.get(&id).map(|of| ClientText {
                 text: &of.text,
                 database: of.database.as_deref(),
+                read_in: &of.read_in,
                 has_names: true,
             })
         };

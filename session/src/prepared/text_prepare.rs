@@ -154,6 +154,7 @@ impl Connection {
                     _held: None,
                     database: self.context.database.clone(),
                     modes,
+                    read_in: self.context.text_modes.clone(),
                     is_doubtful: false,
                 }))
             } else {
@@ -204,6 +205,7 @@ impl Connection {
         let own = execute_by(OWN_NAME, query.text, &self.context.modes);
         let is_same = statement.database == self.context.database
             && statement.modes == self.context.modes
+            && !self.reads_otherwise(&statement.read_in, &statement.text)
             && !statement.is_doubtful
             && is_plain_name(name);
         if let Some(step) = self.enter(query.header, Some(statement.rule)) {

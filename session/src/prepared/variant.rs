@@ -17,8 +17,9 @@ impl Connection {
             return self.refuse_execution(header, id, Unsupported::NotAsPlanned);
         };
         let of = self.statements.text(id);
-        if of.is_none_or(|of| self.means_others(&of)) {
-            return self.refuse_execution(header, id, Unsupported::Elsewhere);
+        let forbids = of.map_or(Some(Unsupported::NotAsPlanned), |of| self.forbids_anew(&of));
+        if let Some(what) = forbids {
+            return self.refuse_execution(header, id, what);
         }
         let spacing = self.spacing_of(statement.rule);
         let prepared = statement.plan.prepare(&statement.text, variant, spacing);

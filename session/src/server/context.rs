@@ -9,6 +9,7 @@ use keywright_wire::protocol::{NO_BACKSLASH_ESCAPES, NULL};
 
 use crate::budget::Held;
 use crate::rules::Rules;
+use crate::server::text_modes::TextModes;
 use crate::step::SessionFacts;
 
 /// How many tables are remembered as not hidden by a temporary one; the server is asked again about others.
@@ -19,13 +20,15 @@ pub(crate) fn probe(server: Server) -> &'static [u8] {
     match server.flavour {
         Flavour::MySql => concat!(
             "SELECT CAST(@@session.sql_mode AS BINARY), \
-             CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
+             CAST(CONCAT_WS(' ', @@session.character_set_client, @@session.character_set_connection) AS BINARY), \
+             CAST(DATABASE() AS BINARY), \
              CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
             "CAST(CONCAT('uuid=', @@global.server_uuid) AS BINARY) LIMIT 1"
         ),
         Flavour::MariaDb => concat!(
             "SELECT CAST(@@session.sql_mode AS BINARY), \
-             CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
+             CAST(CONCAT_WS(' ', @@session.character_set_client, @@session.character_set_connection) AS BINARY), \
+             CAST(DATABASE() AS BINARY), \
              CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
             "CAST(LEFT(CONCAT('id=', @@global.server_id, ' port=', @@global.port, ' host=', @@global.hostname, \
              ' data=', @@global.datadir), 255) AS BINARY) LIMIT 1"
@@ -73,6 +76,7 @@ pub(crate) struct TextStatement {
     /// Names without schema and the text itself were read in this state.
     pub(crate) database: Option<Vec<u8>>,
     pub(crate) modes: Modes,
+    pub(crate) read_in: TextModes,
     /// A later statement may have prepared another one of this name.
     pub(crate) is_doubtful: bool,
 }
@@ -82,6 +86,8 @@ pub(crate) struct TextStatement {
 pub(crate) struct Context {
     /// How the server reads text.
     pub(crate) modes: Modes,
+    /// By what it prepares text, beyond what that says.
+    pub(crate) text_modes: TextModes,
     /// Whether all of this is up to date; if not, the server is asked before the next statement on a rule's table.
     pub(crate) known: bool,
     pub(crate) database: Option<Vec<u8>>,
@@ -119,6 +125,7 @@ impl Context {
                 charset: CharsetClass::of_collation_id(facts.collation),
                 server: facts.server,
             },
+            text_modes: TextModes::default(),
             known: false,
             database: facts.database.clone(),
             increment: 1,
@@ -219,7 +226,7 @@ impl Context {
     /// they have it, so that connections have no copies of their own.
     pub(crate) fn learn(&mut self, row: &[u8], rules: &Rules) -> bool {
         let mut reader = Reader(row);
-        let (Some(mode), Some(charset)) = (reader.text(), reader.text()) else {
+        let (Some(mode), Some(charsets)) = (reader.text(), reader.text()) else {
             return false;
         };
         let database = match reader.0.first().copied() {
@@ -251,7 +258,9 @@ impl Context {
         self.modes.no_backslash_escapes = modes.no_backslash_escapes;
         self.modes.no_auto_value_on_zero = Some(modes.no_auto_value_on_zero);
         self.modes.strict = Some(modes.strict);
-        self.modes.charset = CharsetClass::of_name(charset);
+        let charset = charsets.split(|byte| *byte == b' ').next();
+        self.modes.charset = CharsetClass::of_name(charset.unwrap_or_default());
+        self.text_modes.learn(mode, charsets);
         self.database = database;
         self.increment = increment;
         self.insert_id_set = insert_id != 0;

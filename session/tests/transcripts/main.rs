@@ -21,6 +21,7 @@ mod narrow;
 mod next_value;
 mod open_transactions;
 mod prepared;
+mod read_otherwise;
 mod rig;
 mod select;
 mod select_prepared;

@@ -1,0 +1,141 @@
+//! By what the server reads the text of a statement when it is prepared. A statement that it has keeps what was read; another text of
+//! it is read anew.
+
+use std::sync::Arc;
+
+/// Any text.
+const ANY: &[&[u8]] = &[b""];
+
+/// The modes of sql_mode that change how a text is read, and what a text without which it reads the same has none of.
+const SQL_MODES: [(&[u8], &[&[u8]]); 12] = [
+    (b"ANSI_QUOTES", &[b"\""]),
+    (b"EMPTY_STRING_IS_NULL", &[b"''", b"\"\""]),
+    (b"HIGH_NOT_PRECEDENCE", &[b"not"]),
+    (b"IGNORE_SPACE", ANY),
+    (b"MSSQL", &[b"["]),
+    (b"NO_BACKSLASH_ESCAPES", &[b"\\"]),
+    (b"NO_UNSIGNED_SUBTRACTION", &[b"-"]),
+    (b"ORACLE", ANY),
+    (b"PIPES_AS_CONCAT", &[b"||"]),
+    (b"REAL_AS_FLOAT", &[b"real"]),
+    (b"TIME_ROUND_FRACTIONAL", &[b"time"]),
+    (b"TIME_TRUNCATE_FRACTIONAL", &[b"time"]),
+];
+
+/// The only character set of a client's that is not ASCII below 0x80.
+const NO_ASCII: &[u8] = b"swe7";
+
+/// How the server reads text at one moment, as far as that was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TextModes {
+    /// One bit for each of [`SQL_MODES`].
+    sql_mode: u16,
+    /// The character sets of the client and of its strings.
+    charsets: Arc<[u8]>,
+}
+
+impl Default for TextModes {
+    fn default() -> Self {
+        Self {
+            sql_mode: 0,
+            charsets: Arc::from(&b""[..]),
+        }
+    }
+}
+
+impl TextModes {
+    /// Takes in the variables' values.
+    pub(crate) fn learn(&mut self, sql_mode: &[u8], charsets: &[u8]) {
+        self.sql_mode = 0;
+        for name in sql_mode.split(|byte| *byte == b',') {
+            for (bit, _) in bits().filter(|(_, (known, _))| *known == name) {
+                self.sql_mode |= bit;
+            }
+        }
+        if *self.charsets != *charsets {
+            self.charsets = Arc::from(charsets);
+        }
+    }
+
+    /// Whether a text may be read otherwise in that state.
+    pub(crate) fn reads_otherwise(&self, in_state: &Self, text: &[u8]) -> bool {
+        let changed = self.sql_mode ^ in_state.sql_mode;
+        let has_any = |of: &[&[u8]]| of.iter().any(|part| has(text, part));
+        let by_mode = bits().any(|(bit, (_, of))| changed & bit != 0 && has_any(of));
+        by_mode || (self.charsets != in_state.charsets && self.is_beyond_ascii(in_state, text))
+    }
+
+    fn is_beyond_ascii(&self, in_state: &Self, text: &[u8]) -> bool {
+        !text.is_ascii() || has(&self.charsets, NO_ASCII) || has(&in_state.charsets, NO_ASCII)
+    }
+}
+
+/// The modes, and a bit for each.
+fn bits() -> impl Iterator<Item = (u16, (&'static [u8], &'static [&'static [u8]]))> {
+    let bits = std::iter::successors(Some(1_u16), |bit| bit.checked_shl(1));
+    bits.zip(SQL_MODES)
+}
+
+/// Whether a text has this part, in upper or lower case.
+fn has(text: &[u8], part: &[u8]) -> bool {
+    let at_once = part.len().max(1);
+    part.is_empty()
+        || text
+            .windows(at_once)
+            .any(|here| here.eq_ignore_ascii_case(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TextModes;
+
+    fn modes(sql_mode: &str, charsets: &str) -> TextModes {
+        let mut modes = TextModes::default();
+        modes.learn(sql_mode.as_bytes(), charsets.as_bytes());
+        modes
+    }
+
+    #[test]
+    fn a_text_depends_on_what_it_has() {
+        for (mode, has_it, has_not) in [
+            ("ANSI_QUOTES", "a = \"b\"", "a = 'b'"),
+            ("PIPES_AS_CONCAT", "'x'||'y'", "'x' OR 'y'"),
+            ("NO_BACKSLASH_ESCAPES", "'\\n'", "'n'"),
+            ("HIGH_NOT_PRECEDENCE", "Not 1 = 2", "1 = 2"),
+            ("EMPTY_STRING_IS_NULL", "('')", "('a')"),
+            ("MSSQL", "[a]", "a"),
+            ("REAL_AS_FLOAT", "CAST(1 AS REAL)", "1"),
+            ("NO_UNSIGNED_SUBTRACTION", "a - 1", "a + 1"),
+            ("TIME_ROUND_FRACTIONAL", "TIME'1:00'", "'1:00'"),
+            (
+                "STRICT_TRANS_TABLES",
+                "",
+                "anything: \"' || \\ [not] -real time",
+            ),
+        ] {
+            let (before, now) = (modes("", "utf8mb4"), modes(mode, "utf8mb4"));
+            let depends = |text: &str| before.reads_otherwise(&now, text.as_bytes());
+            assert!(has_it.is_empty() || depends(has_it), "{mode}");
+            assert!(!depends(has_not), "{mode}");
+            assert!(!now.reads_otherwise(&now, has_it.as_bytes()), "{mode}");
+        }
+        for mode in ["ORACLE", "IGNORE_SPACE"] {
+            assert!(modes(mode, "").reads_otherwise(&modes("", ""), b"x"));
+        }
+    }
+
+    #[test]
+    fn ascii_is_the_same_in_all_character_sets_but_one() {
+        let utf8 = modes("", "utf8mb4 utf8mb4");
+        for (other, text, differs) in [
+            ("latin1 latin1", "é", true),
+            ("utf8mb4 latin1", "é", true),
+            ("latin1 latin1", "e", false),
+            ("swe7 swe7", "e", true),
+            ("utf8mb4 utf8mb4", "é", false),
+        ] {
+            let read = utf8.reads_otherwise(&modes("", other), text.as_bytes());
+            assert_eq!(read, differs, "{other} {text}");
+        }
+    }
+}
