@@ -84,6 +84,14 @@ impl OrderedRanges {
         true
     }
 
+    /// Gives up what is left. Whether there was something.
+    pub fn give_up(&mut self) -> bool {
+        let had_some = self.remaining(self.epoch) > 0;
+        self.current.next = self.current.end;
+        self.following.next = self.following.end;
+        had_some
+    }
+
     /// Whether so few are left in an epoch that a refill is due.
     #[must_use]
     pub fn is_low(&self, epoch: u64) -> bool {
@@ -145,6 +153,21 @@ mod tests {
         assert!(!ranges.publish(3, (200, 210), 50));
         assert_eq!(ranges.take(5, 10), Some(100));
         assert_eq!(ranges.take(5, 1), None);
+    }
+
+    #[test]
+    fn what_is_given_up_is_not_taken() {
+        let mut ranges = OrderedRanges::default();
+        assert!(!ranges.give_up());
+        assert!(ranges.publish(1, (1, 11), 50));
+        assert!(ranges.publish(1, (50, 60), 50));
+        assert_eq!(ranges.take(1, 1), Some(1));
+        assert!(ranges.give_up());
+        assert_eq!(ranges.take(1, 1), None);
+        assert_eq!((ranges.last(1), ranges.hi()), (Some(1), 60));
+        assert!(!ranges.publish(1, (55, 65), 50));
+        assert!(ranges.publish(1, (60, 70), 50));
+        assert_eq!(ranges.take(1, 1), Some(60));
     }
 
     #[test]

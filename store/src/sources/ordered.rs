@@ -127,6 +127,11 @@ impl OrderedSide {
         self.ranges().publish(epoch, range, refill_percent);
     }
 
+    /// Gives up what is left, in whatever epoch. Whether there was something.
+    pub(super) fn give_up(&self) -> bool {
+        self.ranges().give_up()
+    }
+
     pub(super) fn hi(&self) -> u64 {
         self.ranges().hi()
     }

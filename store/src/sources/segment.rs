@@ -247,7 +247,8 @@ impl SegmentSupply {
     fn drop_rest(&self, held: &mut Held, why: &str) {
         self.forget();
         let had_tail = held.tail.take().is_some();
-        if !self.buffer.take_rest().is_empty() || had_tail {
+        let had_ordered = self.ordered.give_up();
+        if !self.buffer.take_rest().is_empty() || had_tail || had_ordered {
             warn!(tag = %self.tag, "dropped what was reserved: {why}");
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use keywright_core::{Cause, Step};
+use keywright_store::switch::Switchboard;
 use keywright_store::{
     KeySpec, Keys, OrderSettings, Ordered, Source, Stride, TagOptions, TagOrder,
 };
@@ -15,6 +16,7 @@ on_engines!(
     only_who_stands_issues_and_hands_over,
     a_program_that_is_gone_is_replaced,
     an_order_stays,
+    an_ordered_tag_that_was_made_anew_is_another_one,
 );
 
 /// So that much happens in a test, and a slow machine keeps its lease.
@@ -172,6 +174,31 @@ fn a_program_that_is_gone_is_replaced(engine: Engine) -> Result<()> {
         while standby.take_ordered(50).await? != Ordered::Elsewhere("three:3".to_owned()) {
             assert!(begun.elapsed() < WAIT_MAX, "it goes on");
         }
+        Ok(())
+    })
+}
+
+/// What is left of the one before may be given again.
+fn an_ordered_tag_that_was_made_anew_is_another_one(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_ordered_anew")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &monotonic()?).await?;
+        stand(&keys, "one:1");
+        let sources = [keys.source(&segment("orders"))?];
+        next(&sources, &["one:1"]).await?;
+        schema.remove_tags()?;
+        let owner = open(&schema.raw())?;
+        owner.init().await?;
+        owner.create_tag(&tag("orders"), &monotonic()?).await?;
+        // As programs do that follow what is in force.
+        for (tag, id) in Switchboard::new(&keys).standing().await?.key_space_ids {
+            keys.meet(&tag, &id);
+        }
+        let refused = sources[0].take_ordered(1).await.unwrap_err();
+        assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+        assert!(refused.to_string().contains("is another one"), "{refused}");
         Ok(())
     })
 }
