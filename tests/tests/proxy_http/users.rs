@@ -58,6 +58,35 @@ fn cause(answer: &Answer) -> Option<&str> {
     Some(rest.split_once('"')?.0)
 }
 
+/// A user may be removed between the head of a request and its body.
+#[test]
+fn rights_are_those_of_the_moment_in_which_keys_are_given() -> Result<()> {
+    let port = port_with_users()?;
+    let (mut late, mut other) = (port.client()?, port.client()?);
+    let header = basic("app", PASSWORD);
+    assert_eq!(late.say_with("GET /v1/keys", &header)?.status, 200);
+    let head = HttpClient::written(
+        "POST /v1/keys/orders",
+        &format!(
+            "{header}Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n"
+        ),
+    );
+    late.send(head.as_bytes())?;
+    ProxyProcess::said(&port.config, &["user", "remove", "app"])?;
+    wait_until("the user to be gone", WAIT_MAX, || {
+        let answer = other.say_with("GET /v1/keys", &header);
+        let status = answer.map(|answer| answer.status);
+        if status.is_err() {
+            other = port.client()?;
+        }
+        Ok(status.is_ok_and(|status| status == 401))
+    })?;
+    late.send(b"count=9")?;
+    let answer = late.read()?;
+    assert_eq!(answer.status, 401, "{answer:?}");
+    Ok(())
+}
+
 /// Every user, path and name.
 #[test]
 fn each_user_gets_keys_of_the_names_that_were_granted() -> Result<()> {

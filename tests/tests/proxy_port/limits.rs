@@ -59,6 +59,10 @@ fn who_is_silent_or_says_no_password_is_disconnected() -> Result<()> {
         1
     );
     let_in.say("INCR orders")?.integer()?;
+    // It has as long again when it has said that it is nobody.
+    assert_eq!(let_in.say("RESET")?, RespValue::Simple("RESET".to_owned()));
+    let_in.ask(&["AUTH", "sesame"])?;
+    let_in.say("INCR orders")?.integer()?;
     Ok(())
 }
 

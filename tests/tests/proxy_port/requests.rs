@@ -307,6 +307,15 @@ fn nobody_gets_keys_without_the_password() -> Result<()> {
     let hello = client.ask(&["HELLO", "2", "AUTH", "default", "open sesame"])?;
     assert!(matches!(hello, RespValue::Array(_)), "{hello:?}");
     assert_eq!(client.say("INCR orders")?, RespValue::Integer(2));
+    // Whoever guesses has to come again.
+    let mut client = port.client()?;
+    for guess in 1..=5 {
+        let reply = client.ask(&["AUTH", &format!("a wrong guess {guess}")])?;
+        assert_has(reply.error()?, &["WRONGPASS "]);
+    }
+    assert_eq!(client.rest()?, b"");
+    let refused = port.metric("keywright_port_refused_total{cause=\"password_wrong\"")?;
+    assert!(refused >= 5, "{refused}");
     let log = port.proxy.log();
     assert!(!log.contains("sesame"), "{log}");
     Ok(())

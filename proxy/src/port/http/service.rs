@@ -37,7 +37,7 @@ const FREE_KEYS: u64 = 1_000;
 /// What a key takes until it is sent, with its place in an answer, bytes.
 const KEY_BYTES: usize = 96;
 
-/// Wrong passwords of users on one connection, behind which it ends.
+/// Wrong passwords on one connection, behind which it ends.
 const LOGIN_FAILURES_MAX: u32 = 4;
 
 /// What requests draw on.
@@ -52,15 +52,14 @@ pub(super) struct HttpContext {
     pub(super) memory: Arc<Memory>,
     /// What happens on the connection.
     pub(super) activity: Arc<Activity>,
-    /// Wrong passwords of users that came on it.
+    /// Wrong passwords that came on it.
     pub(super) login_failures: AtomicU32,
 }
 
 impl HttpContext {
-    /// Whether that was one wrong password of a user too many on this connection.
-    fn is_guessing(&self, keys: &PortKeys, failure: &Failure) -> bool {
-        keys.users.is_some()
-            && failure.cause() == Cause::PasswordWrong
+    /// Whether that was one wrong password too many on this connection.
+    fn is_guessing(&self, failure: &Failure) -> bool {
+        failure.cause() == Cause::PasswordWrong
             && self.login_failures.fetch_add(1, Ordering::Relaxed) >= LOGIN_FAILURES_MAX
     }
 }
@@ -167,10 +166,26 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
             let context = Arc::clone(context);
             Step::Coming(Box::pin(async move {
                 let who = coming.await.map(Who::User);
-                begin_as(who, keys, &context, head, body).into_reply().await
+                match by_now(&context, who) {
+                    Some((keys, who)) => {
+                        let step = begin_as(who, keys, &context, head, body);
+                        step.into_reply().await
+                    }
+                    None => Reply::failure(format, &draining()),
+                }
             }))
         }
     }
+}
+
+/// The port as it is now, and who asks: both may have changed while something was waited for. Nothing: the port is no more.
+fn by_now(
+    context: &HttpContext,
+    who: Result<Who, Failure>,
+) -> Option<(Arc<PortKeys>, Result<Who, Failure>)> {
+    let keys = context.snapshot.borrow().port(context.port)?;
+    let who = who.and_then(|who| who.now(&keys));
+    Some((keys, who))
 }
 
 /// Goes on with who asks.
@@ -189,11 +204,11 @@ fn begin_as(
         && !says_token
     {
         let mut reply = Reply::failure(format, failure);
+        keys.figures.refused("", failure.cause());
         if keys.users.is_some() {
-            keys.figures.refused("", failure.cause());
             reply = reply.of_users();
         }
-        let is_guess = context.is_guessing(&keys, failure);
+        let is_guess = context.is_guessing(failure);
         return Step::there(if is_guess { reply.last() } else { reply });
     }
     let endpoint = match endpoint {
@@ -216,7 +231,13 @@ fn begin_as(
     let context = Arc::clone(context);
     Step::Coming(Box::pin(async move {
         match whole(body, &context.limits).await {
-            Ok(body) => carry_out(&context, &asked, &body).into_reply().await,
+            Ok(body) => {
+                let Some((keys, who)) = by_now(&context, asked.who) else {
+                    return Reply::failure(asked.format, &draining());
+                };
+                let asked = Asked { keys, who, ..asked };
+                carry_out(&context, &asked, &body).into_reply().await
+            }
             // What is behind it cannot be told.
             Err(failure) => Reply::failure(asked.format, &failure).last(),
         }
@@ -281,9 +302,12 @@ fn of_tinyid(
     match tinyid::asker(&asked.keys, asked.who.clone(), &parameters) {
         Asker::Decided(who) => of_tinyid_as(context, &asked.keys, who, called, &parameters),
         Asker::Coming(coming) => {
-            let (context, keys) = (Arc::clone(context), Arc::clone(&asked.keys));
+            let (context, format) = (Arc::clone(context), asked.format);
             Step::Coming(Box::pin(async move {
                 let who = coming.await.map(Who::User);
+                let Some((keys, who)) = by_now(&context, who) else {
+                    return Reply::failure(format, &draining());
+                };
                 of_tinyid_as(&context, &keys, who, called, &parameters)
                     .into_reply()
                     .await
@@ -303,7 +327,7 @@ fn of_tinyid_as(
     let is_guess = who
         .as_ref()
         .err()
-        .is_some_and(|failure| context.is_guessing(keys, failure));
+        .is_some_and(|failure| context.is_guessing(failure));
     let request = match tinyid::request(keys, called, parameters, &who, &context.limits) {
         Ok(Wanted::Nothing) => return Step::there(tinyid::nothing(called.0)),
         Ok(Wanted::Keys(request)) => Ok(request),

@@ -10,6 +10,7 @@ use keywright_store::{Failure, OrderNode};
 use crate::port::issue::{self, Found, Issued, KeyRequest, Wants};
 use crate::port::keys::PortKeys;
 use crate::port::redis::answer::write_lasts;
+use crate::port::redis::client::Client;
 use crate::port::redis::held::{Answer, HeldReply};
 use crate::port::redis::outcome::Outcome;
 use crate::port::redis::refused;
@@ -189,7 +190,7 @@ fn info(nodes: &[OrderNode]) -> String {
 /// `output_bytes_max`: what a reply may take.
 pub(super) fn lasts(
     request: &Request<'_>,
-    keys: &PortKeys,
+    (keys, client): (&PortKeys, &Client),
     output_bytes_max: usize,
     to: &mut Writer<'_>,
 ) -> Outcome {
@@ -240,7 +241,7 @@ pub(super) fn lasts(
         let is_of_one = others.iter().all(|(_, its)| its == first);
         if let (Ok(asked), true) = (asked, is_of_one) {
             let answer = Answer::Lasts(found);
-            return Outcome::Unconfirmed(HeldReply::new(asked, answer, *first, to.protocol()));
+            return Outcome::Unconfirmed(HeldReply::new(asked, answer, *first, client));
         }
         // Somebody else was active while they were looked up.
         refused::refuse(keys, "", &issue::nobody(), to);

@@ -67,7 +67,12 @@ pub(super) fn carry_out(
             let denial = names.find_map(|name| Some((name, client.who().may_use(name).err()?)));
             match denial {
                 None if keys.cluster.is_some() => {
-                    return cluster::lasts(request, keys, context.limits.output_bytes_max, &mut to);
+                    return cluster::lasts(
+                        request,
+                        (keys, client),
+                        context.limits.output_bytes_max,
+                        &mut to,
+                    );
                 }
                 None => answer::lasts(request, keys, &mut to),
                 Some((name, failure)) => denied(keys, name, &failure, &mut to),
@@ -208,8 +213,7 @@ fn keys_of(
                 return Outcome::Keys(asked);
             };
             if let Some(unconfirmed) = unconfirmed {
-                let reply =
-                    HeldReply::new(asked, Answer::Issued(issued), unconfirmed, to.protocol());
+                let reply = HeldReply::new(asked, Answer::Issued(issued), unconfirmed, client);
                 return Outcome::Unconfirmed(reply);
             }
             return match asked.tell(issued, keys, to) {

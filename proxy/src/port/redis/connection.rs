@@ -75,7 +75,8 @@ struct Output {
 
 /// When a client has taken too long.
 struct Alarms {
-    began: Instant,
+    /// Since when it has not said who it is.
+    stranger_since: Option<Instant>,
     read_at: Instant,
     /// Since when a reply waits to go out.
     unread_since: Option<Instant>,
@@ -112,7 +113,7 @@ impl Connection {
             output: Output::default(),
             stopping: Stopping::new(serving.stopping),
             alarms: Alarms {
-                began: now,
+                stranger_since: Some(now),
                 read_at: now,
                 unread_since: None,
                 login: Duration::from_millis(serving.login_ms_max),
@@ -335,8 +336,9 @@ impl Output {
 
 impl Alarms {
     /// The first that is set, and why it would ring. A client that waits for keys is not silent.
-    fn first(&self, is_let_in: bool, is_waiting: bool) -> Option<(Instant, CutOff)> {
-        let login = (!is_let_in).then(|| (self.began + self.login, CutOff::Login));
+    fn first(&self, is_waiting: bool) -> Option<(Instant, CutOff)> {
+        let login = self.stranger_since;
+        let login = login.map(|since| (since + self.login, CutOff::Login));
         let idle = self.idle.filter(|_| !is_waiting);
         let idle = idle.map(|idle| (self.read_at + idle, CutOff::Idle));
         let unread = self.unread_since;
@@ -346,8 +348,13 @@ impl Alarms {
     }
 
     fn poll(&mut self, is_let_in: bool, is_waiting: bool, waker: &mut Context<'_>) -> Poll<CutOff> {
+        // After RESET it is one again.
+        self.stranger_since = match is_let_in {
+            true => None,
+            false => self.stranger_since.or_else(|| Some(Instant::now())),
+        };
         loop {
-            let Some((at, why)) = self.first(is_let_in, is_waiting) else {
+            let Some((at, why)) = self.first(is_waiting) else {
                 self.sleep = None;
                 return Poll::Pending;
             };

@@ -13,6 +13,7 @@ use keywright_store::{Confirmation, Failure, Unconfirmed};
 use tokio::sync::watch;
 
 use crate::in_force::snapshot::ConfigSnapshot;
+use crate::port::access::Who;
 use crate::port::issue::{self, Issued, KeyRequest};
 use crate::port::redis::answer::write_lasts;
 use crate::port::redis::client::Client;
@@ -30,6 +31,8 @@ pub(super) struct HeldReply {
     answer: Answer,
     unconfirmed: Unconfirmed,
     protocol: Protocol,
+    /// Who asked: the client may be another user, or nobody, by the time it is told.
+    who: Who,
     behind: Vec<u8>,
 }
 
@@ -68,18 +71,19 @@ impl fmt::Debug for Confirming {
 }
 
 impl HeldReply {
-    /// The request was read, and its keys are taken.
+    /// The client's request was read, and its keys are taken.
     pub(super) fn new(
         asked: AskedKeys,
         answer: Answer,
         unconfirmed: Unconfirmed,
-        protocol: Protocol,
+        client: &Client,
     ) -> Self {
         Self {
             asked,
             answer,
             unconfirmed,
-            protocol,
+            protocol: client.protocol(),
+            who: client.who().clone(),
             behind: Vec::new(),
         }
     }
@@ -233,18 +237,17 @@ impl Confirming {
     /// connection ends.
     pub(super) fn poll(
         &mut self,
-        client: &mut Client,
         out: &mut Vec<u8>,
         context: &mut PortContext,
         waker: &mut Context<'_>,
     ) -> Poll<Result<(), ()>> {
         let instead = ready!(self.coming.as_mut().poll(waker));
         let mut instead = instead.map(Vec::into_iter);
-        // Rights may have gone while they waited: then the keys are nobody's.
-        let known = client.look_again(&context.keys);
         for reply in std::mem::take(&mut self.held.replies) {
             let name = reply.asked.name().as_bytes();
-            let may = known.clone().and_then(|()| client.who().may_use(name));
+            // Rights may have gone while it waited: then the keys are nobody's.
+            let may = reply.who.now(&context.keys);
+            let may = may.and_then(|who| who.may_use(name));
             let found = match (&mut instead, reply.answer) {
                 (None, answer) => Ok(answer),
                 (Some(instead), answer) => match (instead.next(), answer) {

@@ -30,14 +30,14 @@ pub(super) fn log_in(
     to: &mut Writer<'_>,
 ) -> Outcome {
     let Some(users) = &keys.users else {
-        match check(said, keys.port.password.as_deref()) {
+        return match check(said, keys.port.password.as_deref()) {
             Ok(()) => {
                 client.let_in();
                 greeting.write(client, keys, to);
+                Outcome::Answered
             }
-            Err(failure) => refused::write_failure(to, &failure),
-        }
-        return Outcome::Answered;
+            Err(failure) => failed(&failure, client, keys, to),
+        };
     };
     match users.log_in(said.user, said.password) {
         login::Login::Coming(coming) => Outcome::Login(coming, greeting),

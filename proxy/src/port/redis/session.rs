@@ -281,7 +281,7 @@ impl Session {
         waker: &mut Context<'_>,
     ) -> Poll<()> {
         if let Some(confirming) = &mut self.confirming {
-            let released = ready!(confirming.poll(&mut self.client, out, context, waker));
+            let released = ready!(confirming.poll(out, context, waker));
             self.confirming = None;
             if released.is_err() {
                 self.phase = Phase::Ending(None);

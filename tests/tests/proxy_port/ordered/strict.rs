@@ -2,11 +2,11 @@
 
 use anyhow::{Context, bail};
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{Flavour, make_store, scratch_dir};
+use keywright_testkit::{Flavour, WAIT_MAX, make_store, scratch_dir, wait_until};
 use keywright_testkit::{ProxyConfig, ProxyProcess, Result, Upstream, assert_has};
 
 use super::{KEYS, Nodes, SLOT};
-use crate::{PASSWORD, bulk, client_as, ok};
+use crate::{PASSWORD, USERS, bulk, client_as, ok};
 
 /// Requests of one pipeline.
 const PIPELINED: usize = 500;
@@ -117,6 +117,32 @@ fn a_pipeline_waits_once() -> Result<()> {
     assert!(confirmations * 10.0 < PIPELINED as f64, "{confirmations}");
     assert!(figure(node, "keywright_order_confirm_seconds_total")? > 0.0);
     assert!(figure(node, "keywright_order_confirmed_total")? > 0.0);
+    Ok(())
+}
+
+/// Who asked gets them, whoever the client says it is by then.
+#[test]
+fn a_reply_is_told_to_who_asked() -> Result<()> {
+    let nodes = Nodes::start_strict(1, "users = true\norder_ttl_ms = 5000\n")?;
+    for (name, grants) in USERS {
+        ProxyProcess::add_user(&nodes.config, name, PASSWORD, grants)?;
+    }
+    let port = nodes.nodes[0].key_port()?;
+    let mut client = client_as(port, "everything")?;
+    wait_until("the lease", WAIT_MAX, || {
+        Ok(client.say("INCR orders")?.integer().is_ok())
+    })?;
+    for next in [&["RESET"][..], &["AUTH", "nobody", PASSWORD]] {
+        let mut client = client_as(port, "everything")?;
+        // That it is known already keeps the next turn from waiting for it.
+        client_as(port, "nobody")?;
+        let mut requests = RespClient::written(&["INCR", "orders"]);
+        requests.extend(RespClient::written(next));
+        client.send(&requests)?;
+        assert!(client.read()?.integer()? > 0, "{next:?}");
+        assert!(client.read()?.error().is_err(), "{next:?}");
+        client.say("INCR orders")?.error()?;
+    }
     Ok(())
 }
 
