@@ -300,6 +300,19 @@ SHOW WARNINGS;
 SELECT LAST_INSERT_ID(), ROW_COUNT();
 SHOW WARNINGS;
 
+=== diagnostics of an insert
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, UNIQUE KEY (a));
+CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x;
+--- run
+@deviates_after values that could see LAST_INSERT_ID(), then ROW_COUNT() in the statement that asks for it
+INSERT INTO t (a) VALUES (1), (f(2)), (3);
+GET DIAGNOSTICS @n = ROW_COUNT, @c = NUMBER;
+SELECT @n, @c, LAST_INSERT_ID() = MIN(id) FROM t;
+INSERT INTO t (a) VALUES (f(1));
+GET DIAGNOSTICS CONDITION 1 @s = RETURNED_SQLSTATE, @e = MYSQL_ERRNO;
+GET CURRENT DIAGNOSTICS @c = NUMBER;
+SELECT @s, @e, @c, LAST_INSERT_ID() = MIN(id) FROM t;
+
 === FOUND_ROWS over an insert that needs the state of the session
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run

@@ -117,6 +117,7 @@ pub struct Answer {
     /// The packet being skipped was full, so the next one continues it.
     continued: bool,
     prepared: (u32, u16),
+    has_rows: bool,
 }
 
 impl Answer {
@@ -129,12 +130,14 @@ impl Answer {
             skip: 0,
             continued: false,
             prepared: (0, 0),
+            has_rows: false,
         }
     }
 
     /// A command went out, whose answer has this shape.
     pub fn expect(&mut self, shape: Shape) {
         self.shape = shape;
+        self.has_rows = false;
         self.phase = match shape {
             Shape::None => Phase::Idle,
             Shape::OnePacket
@@ -145,6 +148,11 @@ impl Answer {
             | Shape::Stream => Phase::First,
             Shape::Fetch | Shape::Fields => Phase::Rows,
         };
+    }
+
+    /// Whether rows came in the answer, or stay in a cursor.
+    pub fn has_rows(&self) -> bool {
+        self.has_rows
     }
 
     /// Whether it is the client's turn to send a file.
@@ -256,7 +264,10 @@ impl Answer {
                     return PacketEnd::Malformed;
                 };
                 match then {
-                    Then::Rows if self.is_cursor(done.status) => self.ended(Some(done)),
+                    Then::Rows if self.is_cursor(done.status) => {
+                        self.has_rows = true;
+                        self.ended(Some(done))
+                    }
                     Then::Rows | Then::PrepareColumns(_) | Then::PrepareEnd => {
                         self.after_definitions(then)
                     }
@@ -328,7 +339,10 @@ impl Answer {
                     return PacketEnd::NeedMore;
                 };
                 match read_end(payload) {
-                    Some(done) => self.ended(Some(done)),
+                    Some(done) => {
+                        self.has_rows |= self.is_cursor(done.status);
+                        self.ended(Some(done))
+                    }
                     None => PacketEnd::Malformed,
                 }
             }
@@ -338,7 +352,10 @@ impl Answer {
                 Some(report) if is_progress(report) => PacketEnd::Pass,
                 Some(_) => self.ended(None),
             },
-            _ => PacketEnd::Pass,
+            _ => {
+                self.has_rows = true;
+                PacketEnd::Pass
+            }
         }
     }
 

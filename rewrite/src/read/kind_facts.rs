@@ -134,6 +134,8 @@ impl Kind {
                 ..OF_TABLES
             },
             Self::Select | Self::NextValue | Self::Show | Self::Do => PLAIN,
+            // It sets user variables. Whatever went out before it would be what it tells of.
+            Self::GetDiagnostics => PLAIN,
             Self::With
             | Self::OtherQuery
             | Self::Update

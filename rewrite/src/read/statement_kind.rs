@@ -34,6 +34,8 @@ pub enum Kind {
     Analyze,
     Do,
     Handler,
+    /// GET DIAGNOSTICS: of the statement before, into variables.
+    GetDiagnostics,
     Lock,
     Unlock,
     Flush,
@@ -105,6 +107,7 @@ const KEYWORDS: &[(&str, Kind)] = &[
     ("EXPLAIN", Kind::Explain),
     ("FLUSH", Kind::Flush),
     ("FOR", Kind::Compound),
+    ("GET", Kind::GetDiagnostics),
     ("HANDLER", Kind::Handler),
     ("IF", Kind::Compound),
     ("KILL", Kind::Kill),
@@ -158,10 +161,23 @@ impl Cursor<'_> {
                 Ok(Kind::Other)
             }
             Kind::LoadData if !self.accept("DATA")? && !self.accept("XML")? => Ok(Kind::Other),
+            Kind::GetDiagnostics => self.get(),
             Kind::Execute if self.accept("IMMEDIATE")? => Ok(Kind::ExecuteImmediate),
             Kind::Other if self.peek()?.kind == TokenKind::Mark(b':') => Ok(Kind::Compound),
             other => Ok(other),
         }
+    }
+
+    fn get(&mut self) -> Result<Kind, Unread> {
+        // A label.
+        if self.peek()?.kind == TokenKind::Mark(b':') {
+            return Ok(Kind::Compound);
+        }
+        let _area = self.accept("CURRENT")? || self.accept("STACKED")?;
+        Ok(match self.accept("DIAGNOSTICS")? {
+            true => Kind::GetDiagnostics,
+            false => Kind::Other,
+        })
     }
 
     fn analyze(&mut self, start: Self) -> Result<Kind, Unread> {

@@ -151,11 +151,12 @@ impl Connection {
         }
     }
 
-    /// A rewritten statement was answered with rows.
+    /// A rewritten statement was answered with rows. Where none came none went in, which leaves what a failure leaves.
     pub(crate) fn insert_returned(&mut self, reply: &Reply, succeeded: bool) {
+        let went_in = succeeded && self.answer.has_rows();
         match reply.first {
-            Some(id) if succeeded => self.inserted(reply, id),
-            Some(_) | None if succeeded => self.last_insert_id = None,
+            Some(id) if went_in => self.inserted(reply, id),
+            None if succeeded => self.last_insert_id = None,
             Some(_) | None => self.insert_failed(reply),
         }
     }

@@ -96,6 +96,34 @@ fn a_row_that_goes_in_beside_an_update_is_known_by_its_count() {
     assert_eq!(r.output(), ok(1, 7));
 }
 
+/// The result of RETURNING id, with these ids.
+fn returned(ids: &[u8]) -> Vec<u8> {
+    let mut answer = packet(1, &[1]);
+    answer.extend(def(2));
+    for id in ids {
+        answer.extend(packet(3, &[1, *id]));
+    }
+    answer.extend(packet(4, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    answer
+}
+
+/// Rows that are returned went in, or were updated.
+#[test]
+fn where_no_row_is_returned_none_went_in() {
+    let text = "INSERT IGNORE INTO t (a) VALUES (1), (2) RETURNING id";
+    for (ids, asked) in [
+        (&b"5"[..], "SET last_insert_id=101"),
+        (b"56", "SET last_insert_id=101"),
+        (b"", "SELECT LAST_INSERT_ID()"),
+    ] {
+        let mut r = begun();
+        assert!(has(&r.query(text), "101"));
+        r.answer(&returned(ids));
+        let sent = r.query("SELECT LAST_INSERT_ID()");
+        assert!(has(&sent, asked), "{ids:?} {sent:?}");
+    }
+}
+
 fn ok_in_words(affected: u8, id: u8, words: &str) -> Vec<u8> {
     let payload = [0, affected, id, 2, 0, 0, 0, words.len() as u8];
     packet(1, &[&payload, words.as_bytes()].concat())
@@ -144,4 +172,30 @@ fn a_trigger_that_came_later_sees_what_was_there_before() {
     let sent = r.query(ROW);
     let sent = r.tell(sent, &["id", "a"]);
     assert!(has(&sent, "LAST_INSERT_ID(102)"), "{sent:?}");
+}
+
+/// A statement of the proxy's own would be what it tells of.
+#[test]
+fn diagnostics_are_of_the_statement_before() {
+    for (text, answer) in [
+        (
+            "INSERT INTO t (a) VALUES (1), (f()), (3)",
+            ok_in_words(3, 0, "Records: 3  Duplicates: 0  Warnings: 0"),
+        ),
+        ("INSERT INTO t (a) VALUES (1)", err()),
+    ] {
+        let mut r = begun();
+        r.query(text);
+        r.answer(&answer);
+        for diagnostics in [
+            "GET DIAGNOSTICS @n = ROW_COUNT",
+            "get current diagnostics condition 1 @s = returned_sqlstate, @t = message_text",
+        ] {
+            let sent = r.query(diagnostics);
+            assert!(has(&sent, diagnostics), "{text} {sent:?}");
+            r.answer(&ok(0, 0));
+        }
+        let sent = r.query("SELECT LAST_INSERT_ID()");
+        assert!(has(&sent, "SET last_insert_id="), "{text} {sent:?}");
+    }
 }
