@@ -169,6 +169,8 @@ impl Insert {
             (KeyForm::Integer, _) if literal => LastInsertId::Literal,
             (KeyForm::Integer, _) => LastInsertId::Wrapped,
         };
+        // To MySQL it is a name as others.
+        let returning = walked.seen.returning && modes.server.flavour == Flavour::MariaDb;
         Ok(Plan {
             key_name: match self.source {
                 Source::Set => key.name.to_vec(),
@@ -193,7 +195,7 @@ impl Insert {
             sees_last_insert_id: walked.seen.sees_last_insert_id(),
             ignore: self.head.ignore,
             verb: self.head.verb,
-            returning: walked.seen.returning || self.head.analyze,
+            returning: returning || self.head.analyze,
         })
     }
 }
