@@ -156,6 +156,7 @@ impl Connection {
     fn after_execution(change: &Changes) -> After {
         match change {
             Changes::Nothing => After::Nothing,
+            Changes::Database(name) => After::Database(name.clone()),
             Changes::Unknown => After::Unknown,
             Changes::Defined => After::Defined,
             Changes::Anything => After::ANYTHING,

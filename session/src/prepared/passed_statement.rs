@@ -113,6 +113,8 @@ impl Default for Passed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Changes {
     Nothing,
+    /// The database.
+    Database(Vec<u8>),
     /// Anything of the server's state.
     Unknown,
     /// That, and tables.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_rewrite::{Plan, QueryPlan, StateChange, Unsupported};
+use keywright_rewrite::{Plan, QueryPlan, StateChange, Unsupported, use_target};
 use keywright_wire::answer::Shape;
 use keywright_wire::packets::write_command;
 use keywright_wire::protocol::COM_STMT_PREPARE;
@@ -125,7 +125,11 @@ impl Connection {
         match changes {
             StateChange::Nothing => Changes::Nothing,
             StateChange::Variables if is_harmless_set(text) => Changes::Nothing,
-            StateChange::Variables | StateChange::Database => Changes::Unknown,
+            StateChange::Variables => Changes::Unknown,
+            StateChange::Database => {
+                let chosen = use_target(text, &self.context.modes);
+                chosen.map_or(Changes::Unknown, Changes::Database)
+            }
             StateChange::TemporaryMade => match self.tables_named(text) {
                 Some(made) => Changes::Tables {
                     dropped: Vec::new(),

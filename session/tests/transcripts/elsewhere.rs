@@ -43,6 +43,26 @@ fn choose(r: &mut Rig, database: &str) {
     r.output();
 }
 
+/// A prepared USE, which only MariaDB has, chooses a database too.
+#[test]
+fn a_temporary_table_is_where_an_executed_use_leads() {
+    let (mut r, _) = before("*.t");
+    r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
+    r.answer(&ok(1, 0));
+    stmt_prepare(&mut r, "USE e", "1");
+    r.answer(&prepared(7, 0));
+    r.say(&execute(7, &[]));
+    r.answer(&ok(0, 0));
+    r.query("CREATE TEMPORARY TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT)");
+    r.answer(&ok(0, 0));
+    let sent = r.query("INSERT INTO e.t (a) VALUES (1)");
+    let sent = match has(&sent, "@@session.sql_mode") {
+        true => r.answer(&rows(&["", "utf8mb4", "e", "1", "0", SERVER])),
+        false => sent,
+    };
+    assert!(has(&sent, "INSERT INTO e.t (a) VALUES (1)"), "{sent:?}");
+}
+
 /// An execution whose one parameter is NULL.
 fn with_null() -> Vec<u8> {
     execute(7, &[1, 1, 6, 0])
