@@ -195,6 +195,7 @@ impl<'a> Explainer<'a> {
             no_backslash_escapes: self.known.sql_mode.contains("NO_BACKSLASH_ESCAPES"),
             no_auto_value_on_zero: None,
             strict: None,
+            empty_is_null: self.known.sql_mode.contains("EMPTY_STRING_IS_NULL"),
             charset: keywright_rewrite::CharsetClass::Safe,
             server: self.known.server,
         }

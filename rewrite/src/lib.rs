@@ -22,6 +22,7 @@
 //!     no_backslash_escapes: false,
 //!     no_auto_value_on_zero: Some(false),
 //!     strict: Some(true),
+//!     empty_is_null: false,
 //!     charset: CharsetClass::Safe,
 //!     server: Server { flavour: Flavour::MySql, version: 90_700 },
 //! };

@@ -11,6 +11,8 @@ pub struct Modes {
     pub no_auto_value_on_zero: Option<bool>,
     /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`: a string that is no number is an error. `None`: not known.
     pub strict: Option<bool>,
+    /// MariaDB's `EMPTY_STRING_IS_NULL`: `''` is NULL.
+    pub empty_is_null: bool,
     /// The client's character set.
     pub charset: CharsetClass,
     /// Who reads executable comments.
@@ -25,6 +27,7 @@ impl Modes {
             no_backslash_escapes: false,
             no_auto_value_on_zero: None,
             strict: None,
+            empty_is_null: false,
             charset: CharsetClass::Safe,
             server,
         }

@@ -36,8 +36,9 @@ fn is_strict(plan: &Plan, strict: Option<bool>, row: u32) -> bool {
         zero_is_value,
         is_strict,
         is_lax,
+        empty_is_null,
     } = plan.care(&modes(strict), row);
-    assert!(is_signed && zero_is_value == Some(true));
+    assert!(!empty_is_null && is_signed && zero_is_value == Some(true));
     assert!(!(is_strict && is_lax));
     assert_eq!(is_lax, strict == Some(false) || plan.ignore());
     is_strict

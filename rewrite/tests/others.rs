@@ -11,6 +11,7 @@ const MARIA: Modes = Modes {
     no_backslash_escapes: false,
     no_auto_value_on_zero: Some(false),
     strict: Some(true),
+    empty_is_null: false,
     charset: CharsetClass::Safe,
     server: Server {
         flavour: Flavour::MariaDb,

@@ -10,6 +10,7 @@ pub fn of(byte: u8) -> Modes {
         no_backslash_escapes: bit(1),
         no_auto_value_on_zero: bit(2).then(|| bit(3)),
         strict: Some(bit(4)),
+        empty_is_null: bit(5) && bit(6),
         charset: CharsetClass::Safe,
         server: if bit(5) {
             Server {

@@ -57,6 +57,7 @@ impl Insert {
                 zero_is_value: modes.no_auto_value_on_zero,
                 is_strict: modes.strict == Some(true) && !self.head.ignore,
                 is_lax: modes.strict == Some(false) || self.head.ignore,
+                empty_is_null: modes.empty_is_null,
             },
             is_strict_behind: key.is_strict,
             in_row: self.source == Source::Rows,

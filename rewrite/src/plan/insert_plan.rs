@@ -146,6 +146,7 @@ impl Plan {
             zero_is_value: modes.no_auto_value_on_zero,
             is_strict: is_strict && (row == 0 || self.is_strict_behind),
             is_lax: modes.strict == Some(false) || self.ignore,
+            empty_is_null: modes.empty_is_null,
         }
     }
 

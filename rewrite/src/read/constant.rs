@@ -16,8 +16,10 @@ pub enum AsInteger {
     Negative,
     /// It is stored as another number, or is too large, which never becomes 0.
     Other,
-    /// A word, or nothing: an error in strict mode, a 0 with a warning otherwise.
+    /// A word: an error in strict mode, a 0 with a warning otherwise.
     Word,
+    /// Nothing: the same, or NULL.
+    Empty,
     /// No clean number.
     Unclean,
 }
@@ -33,6 +35,8 @@ pub struct Care {
     pub is_strict: bool,
     /// It is certainly a warning.
     pub is_lax: bool,
+    /// `''` is NULL.
+    pub empty_is_null: bool,
 }
 
 /// What a constant is to a row.
@@ -63,13 +67,16 @@ impl AsInteger {
             Self::Negative if care.is_signed => Ok(Meaning::Explicit),
             Self::NearlyZero if care.zero_is_value == Some(true) => Ok(Meaning::ExplicitNow),
             Self::Negative if stays => Ok(Meaning::ExplicitNow),
-            Self::Word if care.is_strict => Ok(Meaning::ExplicitNow),
-            Self::Word if care.is_lax && care.zero_is_value == Some(true) => {
+            Self::Empty if care.empty_is_null => Err(KeyExpression::NotNumber),
+            Self::Word | Self::Empty if care.is_strict => Ok(Meaning::ExplicitNow),
+            Self::Word | Self::Empty if care.is_lax && care.zero_is_value == Some(true) => {
                 Ok(Meaning::ExplicitNow)
             }
-            Self::Word if care.is_lax && care.zero_is_value == Some(false) => Ok(Meaning::ZeroNow),
+            Self::Word | Self::Empty if care.is_lax && care.zero_is_value == Some(false) => {
+                Ok(Meaning::ZeroNow)
+            }
             Self::NearlyZero | Self::Negative => Err(KeyExpression::Negative),
-            Self::Word | Self::Unclean => Err(KeyExpression::NotNumber),
+            Self::Word | Self::Empty | Self::Unclean => Err(KeyExpression::NotNumber),
         }
     }
 
@@ -79,7 +86,7 @@ impl AsInteger {
             Self::Zero if is_zero => Self::Zero,
             Self::Zero | Self::NearlyZero => Self::NearlyZero,
             Self::Other | Self::Negative => Self::Negative,
-            Self::Word | Self::Unclean => Self::Unclean,
+            Self::Word | Self::Empty | Self::Unclean => Self::Unclean,
         }
     }
 }
@@ -91,8 +98,10 @@ const DIGITS_MAX: usize = 60;
 ///
 /// Clean are: blanks, a sign, digits with at most one point among them, an exponent of at most two digits.
 pub fn text_as_integer(value: &[u8]) -> AsInteger {
-    if value.first().is_none_or(u8::is_ascii_alphabetic) {
-        return AsInteger::Word;
+    match value.first() {
+        None => return AsInteger::Empty,
+        Some(byte) if byte.is_ascii_alphabetic() => return AsInteger::Word,
+        Some(_) => {}
     }
     let blanks = value.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
     match value.get(blanks.count()..).unwrap_or_default() {
@@ -214,7 +223,8 @@ mod tests {
                 "{text:?}"
             );
         }
-        for text in ["", "abc", "e", "e5", "x'", "nan"] {
+        assert_eq!(text_as_integer(b""), AsInteger::Empty);
+        for text in ["abc", "e", "e5", "x'", "nan"] {
             assert_eq!(
                 text_as_integer(text.as_bytes()),
                 AsInteger::Word,
@@ -245,6 +255,7 @@ mod tests {
             zero_is_value,
             is_strict,
             is_lax: false,
+            empty_is_null: false,
         };
         let nothing = care(false, Some(false), false);
         let strict = care(false, Some(false), true);
@@ -297,8 +308,28 @@ mod tests {
                 ..nothing
             };
             assert_eq!(AsInteger::Word.meaning(lax), meaning);
+            assert_eq!(AsInteger::Empty.meaning(lax), meaning);
             let unclean = AsInteger::Unclean.meaning(lax);
             assert_eq!(unclean, Err(KeyExpression::NotNumber));
+        }
+    }
+
+    #[test]
+    fn nothing_may_be_null() {
+        for (is_strict, is_lax) in [(true, false), (false, true)] {
+            let care = |empty_is_null| Care {
+                is_signed: true,
+                zero_is_value: Some(true),
+                is_strict,
+                is_lax,
+                empty_is_null,
+            };
+            let found = AsInteger::Empty.meaning(care(false));
+            assert_eq!(found, Ok(Meaning::ExplicitNow));
+            let found = AsInteger::Empty.meaning(care(true));
+            assert_eq!(found, Err(KeyExpression::NotNumber));
+            let found = AsInteger::Word.meaning(care(true));
+            assert_eq!(found, Ok(Meaning::ExplicitNow));
         }
     }
 

@@ -31,6 +31,7 @@ impl Setting {
                 _ => Some(false),
             },
             strict: Some(has("strict")),
+            empty_is_null: has("empty_is_null"),
             charset: if has("gbk") {
                 CharsetClass::TrailByteMayBeBackslash
             } else {

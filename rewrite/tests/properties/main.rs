@@ -377,6 +377,7 @@ fn statements_are_cut_where_the_server_cuts_them() {
         no_backslash_escapes: false,
         no_auto_value_on_zero: Some(false),
         strict: Some(true),
+        empty_is_null: false,
         charset: CharsetClass::Safe,
         server: Server {
             flavour: Flavour::MariaDb,

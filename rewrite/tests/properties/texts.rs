@@ -26,6 +26,7 @@ pub(crate) fn modes() -> impl Strategy<Value = Modes> {
                     no_backslash_escapes,
                     no_auto_value_on_zero,
                     strict: Some(strict),
+                    empty_is_null: false,
                     charset,
                     server: if maria {
                         Server {

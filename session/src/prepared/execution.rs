@@ -96,8 +96,7 @@ impl Connection {
         if self.means_otherwise(statement) {
             return Err(Unsupported::ZeroChanged);
         }
-        let modes = &self.context.modes;
-        if modes.no_auto_value_on_zero.is_none() {
+        if self.context.modes.no_auto_value_on_zero.is_none() {
             return Err(Unsupported::ZeroAmbiguous);
         }
         let only_null = statement.plan.last_insert_id() == LastInsertId::None;
@@ -109,7 +108,7 @@ impl Connection {
         for key in statement.plan.key_parameters() {
             let param = params.get(usize::from(key.parameter));
             let bound = param.map_or(Bound::Value(AsInteger::Unclean), Bound::of);
-            let care = statement.plan.care(modes, key.row);
+            let care = self.care_of(statement, key.row);
             match bound.asks(care, only_null)? {
                 true => wanted.asking.push(key.row),
                 false => wanted.explicit = true,

@@ -52,7 +52,7 @@ impl Bound {
             7 | 10 | 11 | 12 => AsInteger::Unclean,
             // What is no number is 0 to the servers.
             0 | 246 => match Reader(value).text().map(text_as_integer) {
-                Some(AsInteger::Word) | None => AsInteger::Unclean,
+                Some(AsInteger::Word | AsInteger::Empty) | None => AsInteger::Unclean,
                 Some(as_integer) => as_integer,
             },
             _ => match Reader(value).text() {

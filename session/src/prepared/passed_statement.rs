@@ -148,5 +148,5 @@ pub(crate) struct OrderedText {
     pub(crate) _held: Held,
 }
 
-/// Of sql_mode: whether a 0 is a value, and whether it is strict.
-pub(crate) type SqlMode = (Option<bool>, Option<bool>);
+/// Of sql_mode: whether a 0 is a value, whether it is strict, and whether `''` is NULL.
+pub(crate) type SqlMode = (Option<bool>, Option<bool>, bool);

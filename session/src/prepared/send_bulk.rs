@@ -67,7 +67,7 @@ impl Connection {
             return Err(Unsupported::ZeroChanged);
         }
         // A row is one of many.
-        let care = statement.plan.care(&self.context.modes, u32::MAX);
+        let care = self.care_of(statement, u32::MAX);
         if care.zero_is_value.is_none() {
             return Err(Unsupported::ZeroAmbiguous);
         }

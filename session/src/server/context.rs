@@ -122,6 +122,7 @@ impl Context {
                 no_backslash_escapes: facts.status & NO_BACKSLASH_ESCAPES != 0,
                 no_auto_value_on_zero: None,
                 strict: None,
+                empty_is_null: false,
                 charset: CharsetClass::of_collation_id(facts.collation),
                 server: facts.server,
             },
@@ -258,6 +259,7 @@ impl Context {
         self.modes.no_backslash_escapes = modes.no_backslash_escapes;
         self.modes.no_auto_value_on_zero = Some(modes.no_auto_value_on_zero);
         self.modes.strict = Some(modes.strict);
+        self.modes.empty_is_null = modes.empty_is_null;
         let charset = charsets.split(|byte| *byte == b' ').next();
         self.modes.charset = CharsetClass::of_name(charset.unwrap_or_default());
         self.text_modes.learn(mode, charsets);
@@ -276,6 +278,7 @@ struct SqlModes {
     no_backslash_escapes: bool,
     no_auto_value_on_zero: bool,
     strict: bool,
+    empty_is_null: bool,
 }
 
 impl SqlModes {
@@ -287,6 +290,7 @@ impl SqlModes {
                 b"ANSI_QUOTES" => modes.ansi_quotes = true,
                 b"NO_BACKSLASH_ESCAPES" => modes.no_backslash_escapes = true,
                 b"NO_AUTO_VALUE_ON_ZERO" => modes.no_auto_value_on_zero = true,
+                b"EMPTY_STRING_IS_NULL" => modes.empty_is_null = true,
                 b"STRICT_TRANS_TABLES" | b"STRICT_ALL_TABLES" => modes.strict = true,
                 _ => {}
             }

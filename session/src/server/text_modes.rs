@@ -26,21 +26,12 @@ const SQL_MODES: [(&[u8], &[&[u8]]); 12] = [
 const NO_ASCII: &[u8] = b"swe7";
 
 /// How the server reads text at one moment, as far as that was asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TextModes {
     /// One bit for each of [`SQL_MODES`].
     sql_mode: u16,
     /// The character sets of the client and of its strings.
     charsets: Arc<[u8]>,
-}
-
-impl Default for TextModes {
-    fn default() -> Self {
-        Self {
-            sql_mode: 0,
-            charsets: Arc::from(&b""[..]),
-        }
-    }
 }
 
 impl TextModes {

@@ -9,6 +9,7 @@ mod computed;
 mod cursors;
 mod cut;
 mod elsewhere;
+mod empty_text;
 mod guarded;
 mod hidden;
 mod in_place;

@@ -282,6 +282,11 @@ fn a_key_that_sql_mode_decides_is_refused_under_another() {
             "",
         ),
         (
+            "INSERT INTO t (id, b) VALUES ('', ?)",
+            "STRICT_TRANS_TABLES",
+            "EMPTY_STRING_IS_NULL,STRICT_TRANS_TABLES",
+        ),
+        (
             "INSERT INTO t (id, b) SELECT 0, ?",
             "NO_AUTO_VALUE_ON_ZERO",
             "",
