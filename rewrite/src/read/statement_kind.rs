@@ -61,7 +61,7 @@ pub enum Kind {
     CreateTemporary,
     /// DROP TABLE, DROP TEMPORARY TABLE.
     DropTable,
-    /// CREATE or ALTER of what has a body: PROCEDURE, FUNCTION, TRIGGER, EVENT, PACKAGE.
+    /// CREATE or ALTER of what has a body: PROCEDURE, FUNCTION, TRIGGER, EVENT, PACKAGE; CREATE of a LIBRARY.
     CreateRoutine,
     /// Other CREATE, ALTER, DROP, RENAME, TRUNCATE.
     Ddl,
@@ -234,6 +234,10 @@ impl Cursor<'_> {
             {
                 let made = verb.is(text, "CREATE") || verb.is(text, "ALTER");
                 return Ok(if made { Kind::CreateRoutine } else { Kind::Ddl });
+            }
+            // Its text may stand between dollar signs; ALTER gives it none.
+            if is("LIBRARY") && verb.is(text, "CREATE") {
+                return Ok(Kind::CreateRoutine);
             }
             temporary |= is("TEMPORARY");
             // What may stand between CREATE and the thing: OR REPLACE, DEFINER = user@host, AGGREGATE and other marks.

@@ -407,6 +407,12 @@ fn statements_are_cut_where_the_server_cuts_them() {
             " CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END; SELECT 3!"
         ]
     );
+    let library = "CREATE LIBRARY l LANGUAGE JAVASCRIPT AS $$ let a = 1; let b = \"x\"; $$";
+    assert_eq!(cut(library), [format!("{library}!")]);
+    assert_eq!(
+        cut("ALTER LIBRARY l COMMENT 'x'; SELECT 1"),
+        ["ALTER LIBRARY l COMMENT 'x';", " SELECT 1"]
+    );
     let behind_set = "SET STATEMENT a=1 FOR SET STATEMENT b=';' FOR BEGIN NOT ATOMIC DO 1; END";
     assert_eq!(cut(behind_set), [format!("{behind_set}!")]);
     assert_eq!(
