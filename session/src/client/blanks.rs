@@ -27,19 +27,16 @@ impl Connection {
             },
             ..modes
         };
+        let rewrites = self.rewrites_any();
+        let is_doubtful = has_doubtful_quotes(text, &at_worst, is_several) && !self.only_observes();
         let [one, other] = MOSTLY;
-        let may_have_blanks = self.rewrites_any()
-            && (self.context.known || memchr::memchr2(one, other, text).is_some());
-        let is_doubtful = !self.only_observes() && has_doubtful_quotes(text, &at_worst, is_several);
-        if !self.context.known && (may_have_blanks || is_doubtful) {
+        let may_have_blanks = || rewrites && memchr::memchr2(one, other, text).is_some();
+        if !self.context.known && (is_doubtful || may_have_blanks()) {
             return Err(self.ask_context());
         }
-        Ok(
-            if may_have_blanks && has_blanks_beyond_ascii(text, &modes) {
-                Some(Unsupported::Blank)
-            } else {
-                is_doubtful.then_some(Unsupported::Charset)
-            },
-        )
+        Ok(match rewrites && has_blanks_beyond_ascii(text, &modes) {
+            true => Some(Unsupported::Blank),
+            false => is_doubtful.then_some(Unsupported::Charset),
+        })
     }
 }
