@@ -30,7 +30,8 @@ impl Words {
     /// The store's clock, unix milliseconds.
     pub(crate) fn now_ms(self) -> &'static str {
         match self {
-            Self::MySql => "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+            // Not by local time, of which there is an hour twice a year.
+            Self::MySql => "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000",
             Self::Postgres => POSTGRES_NOW,
             Self::Sqlite => SQLITE_NOW,
         }

@@ -11,6 +11,9 @@ pub(crate) enum FileError {
     Missing,
     #[error("it is not a file, or has several names")]
     NotPlain,
+    /// Programs that see it elsewhere have another log of what was committed.
+    #[error("it is mounted by itself, without its directory")]
+    Mounted,
     #[error("it has none of its tables yet")]
     Empty,
     #[error("it was not made by Keywright")]
@@ -129,6 +132,7 @@ impl FileError {
             ),
             Self::Empty | Self::NoTable(_) => Some("run keywright init"),
             Self::Foreign | Self::NotPlain => Some("name another file in url of [store]"),
+            Self::Mounted => Some("mount its directory, into each container that uses the file"),
             Self::Denied(_) | Self::ReadOnly => {
                 Some("the program's user must be able to write the file and its directory")
             }

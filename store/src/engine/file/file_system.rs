@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use nix::sys::statfs::statfs;
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 
 use super::error::FileError;
 
@@ -32,6 +33,12 @@ const OTHERS: [(i64, &str); 10] = [
     (0x00c3_6400, "Ceph"),
     (0x0bd0_0bd0, "Lustre"),
 ];
+
+/// Whether something is mounted at this very name. Whoever has the file by another name has other files beside it.
+pub(super) fn is_mounted(path: &Path) -> bool {
+    let asked = statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS);
+    asked.is_ok_and(|its| its.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
 
 /// The name of a kind that is not known to be local; `None`: it is local.
 pub(crate) fn doubtful(path: &Path) -> Result<Option<String>, FileError> {

@@ -8,6 +8,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::error::FileError;
+use super::file_system::is_mounted;
 
 /// One of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +75,13 @@ impl Place {
         // By another name SQLite would look for another log of what was committed.
         if !its.is_file() || its.nlink() != 1 {
             return Err(FileError::NotPlain);
+        }
+        // So it would where the file alone is mounted, into containers for instance.
+        let path = fs::canonicalize(path).map_err(|error| FileError::of_io(&error))?;
+        let directory = path.parent().map(fs::metadata).transpose();
+        let directory = directory.map_err(|error| FileError::of_io(&error))?;
+        if is_mounted(&path) || directory.is_none_or(|directory| directory.dev() != its.dev()) {
+            return Err(FileError::Mounted);
         }
         let born = its.created().ok();
         let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
