@@ -300,6 +300,29 @@ SHOW WARNINGS;
 SELECT LAST_INSERT_ID(), ROW_COUNT();
 SHOW WARNINGS;
 
+=== ROW_COUNT of an insert, in a statement on a table without a rule
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE plain (n INT);
+CREATE TABLE numbered (k INT AUTO_INCREMENT PRIMARY KEY, n INT);
+CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x;
+--- run
+@deviates_after values that could see LAST_INSERT_ID(), then ROW_COUNT() in the statement that asks for it
+INSERT INTO t (a) VALUES (1), (f(2)), (3);
+INSERT INTO plain VALUES (ROW_COUNT());
+SELECT n, LAST_INSERT_ID() = (SELECT MIN(id) FROM t) FROM plain;
+@deviates_after values that could see LAST_INSERT_ID(), then ROW_COUNT() in the statement that asks for it
+INSERT INTO t (a) VALUES (4), (f(5));
+UPDATE plain SET n = ROW_COUNT();
+SELECT n, LAST_INSERT_ID() = (SELECT id FROM t WHERE a = 4) FROM plain;
+@deviates_after values that could see LAST_INSERT_ID(), then ROW_COUNT() in the statement that asks for it
+INSERT INTO t (a) VALUES (6), (f(7));
+INSERT INTO numbered (n) VALUES (ROW_COUNT());
+SELECT k, n, LAST_INSERT_ID() FROM numbered;
+@deviates_after values that could see LAST_INSERT_ID(), then ROW_COUNT() in the statement that asks for it
+INSERT INTO t (a) VALUES (8), (f(9));
+SELECT ROW_COUNT() FROM DUAL;
+SELECT LAST_INSERT_ID() = (SELECT id FROM t WHERE a = 8);
+
 === diagnostics of an insert
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, UNIQUE KEY (a));
 CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x;

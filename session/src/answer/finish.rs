@@ -64,6 +64,9 @@ impl Connection {
             }
             After::Returned(reply) => self.insert_returned(&reply, succeeded),
             After::Inserted(before) => {
+                if let Some(End::Ok(done)) = end {
+                    self.note_reported(done.insert_id);
+                }
                 let none = |done: &Done| done.insert_id == 0 && !done.ends_rows;
                 if matches!(&end, Some(End::Ok(done)) if none(done)) {
                     self.last_insert_id = before;

@@ -237,6 +237,35 @@ impl Connection {
         after
     }
 
+    /// What brings LAST_INSERT_ID() up to date before a statement that is passed on, if it could see it. `None` too where that would
+    /// lose a ROW_COUNT() for which its text asks, and nothing but a view or a trigger could see LAST_INSERT_ID().
+    pub(crate) fn update_before(&mut self, effect: &Effect, counts: bool) -> Option<Step> {
+        let pending = self.pending_last_insert_id.filter(|_| effect.sees)?;
+        let is_lost = counts && self.row_count.is_some_and(|count| count > 1);
+        if is_lost && !effect.calls && effect.change == LastInsertIdChange::Keeps {
+            match (pending.id(), self.last_insert_id) {
+                (_, _) if !effect.inserts => return None,
+                (Some(id), Some(server)) => {
+                    self.pending_last_insert_id = Some(PendingLastInsertId::ToWhile { server, id });
+                    return None;
+                }
+                (Some(_) | None, Some(_) | None) => {}
+            }
+        }
+        Some(self.update_last_insert_id(counts))
+    }
+
+    /// An INSERT before which LAST_INSERT_ID() was left has reported that number.
+    pub(crate) fn note_reported(&mut self, insert_id: u64) {
+        // Of a key that the server has made, which nothing tells from what was there.
+        if let Some(PendingLastInsertId::ToWhile { server, .. }) = self.pending_last_insert_id
+            && server == insert_id
+            && insert_id != 0
+        {
+            self.pending_last_insert_id = None;
+        }
+    }
+
     /// Brings LAST_INSERT_ID() up to date before the command, which is read again afterwards. `counts`: the command asks for
     /// ROW_COUNT(), which a statement of ours sets; then one is chosen that leaves its value.
     pub(crate) fn update_last_insert_id(&mut self, counts: bool) -> Step {

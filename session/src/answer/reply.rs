@@ -54,6 +54,8 @@ pub(crate) enum PendingLastInsertId {
     To(u64),
     /// This if the server's is above a number, and else what it was before: it counts the keys of a LOAD DATA.
     ToIfAbove { above: u64, id: u64, before: u64 },
+    /// This while the server's is that number: an INSERT that went out meanwhile may have made a key.
+    ToWhile { server: u64, id: u64 },
 }
 
 impl PendingLastInsertId {
@@ -61,7 +63,7 @@ impl PendingLastInsertId {
     pub(crate) fn id(self) -> Option<u64> {
         match self {
             Self::To(id) => Some(id),
-            Self::ToIfAbove { .. } => None,
+            Self::ToIfAbove { .. } | Self::ToWhile { .. } => None,
         }
     }
 
@@ -71,6 +73,10 @@ impl PendingLastInsertId {
             Self::To(id) => id.to_string(),
             Self::ToIfAbove { above, id, before } => {
                 format!("IF(LAST_INSERT_ID()>{above},{id},{before})")
+            }
+            // MySQL takes a signed and an unsigned number together for no integer.
+            Self::ToWhile { server, id } => {
+                format!("CAST(IF(LAST_INSERT_ID()={server},{id},LAST_INSERT_ID()) AS UNSIGNED)")
             }
         }
     }

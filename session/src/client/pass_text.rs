@@ -22,8 +22,14 @@ impl Connection {
         if let Some(step) = self.restore_row_count(|| names_row_count(query.text)) {
             return step.into();
         }
-        if self.pending_last_insert_id.is_some() && effect.sees {
-            return self.update_last_insert_id(effect.counts).into();
+        // Another of several statements may see it.
+        let counts = effect.counts
+            || (self.pending_last_insert_id.is_some()
+                && effect.sees
+                && !self.is_several(query.text)
+                && names_row_count(query.text));
+        if let Some(step) = self.update_before(&effect, counts) {
+            return step.into();
         }
         let after = self.note_effect(effect, after);
         self.pass(query.header, query.bytes, Shape::Results, after)

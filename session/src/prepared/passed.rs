@@ -70,8 +70,8 @@ impl Connection {
         if let Some(step) = self.restore_row_count(|| passed.effect.counts) {
             return Ok(step.into());
         }
-        if passed.effect.sees && self.pending_last_insert_id.is_some() {
-            return Ok(self.update_last_insert_id(passed.effect.counts).into());
+        if let Some(step) = self.update_before(&passed.effect, passed.effect.counts) {
+            return Ok(step.into());
         }
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);

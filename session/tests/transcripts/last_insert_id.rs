@@ -199,3 +199,70 @@ fn diagnostics_are_of_the_statement_before() {
         assert!(has(&sent, "SET last_insert_id="), "{text} {sent:?}");
     }
 }
+
+/// Three rows went in, whose first key is not the server's LAST_INSERT_ID() yet.
+fn of_three_rows() -> Rig {
+    let mut r = begun();
+    r.query("INSERT INTO t (a) VALUES (1), (f()), (3)");
+    let words = "Records: 3  Duplicates: 0  Warnings: 0";
+    r.answer(&ok_in_words(3, 0, words));
+    r
+}
+
+/// Nothing but writing rows makes ROW_COUNT() 3.
+#[test]
+fn a_count_of_rows_is_asked_for_before_the_last_id_is_put_right() {
+    for text in [
+        "UPDATE audit SET n = ROW_COUNT()",
+        "SELECT ROW_COUNT() FROM DUAL",
+    ] {
+        let mut r = of_three_rows();
+        assert!(has(&r.query(text), text), "{text}");
+        r.answer(&ok(1, 0));
+        let sent = r.query("SELECT LAST_INSERT_ID()");
+        assert!(has(&sent, "SET last_insert_id=101"), "{text} {sent:?}");
+    }
+}
+
+/// An INSERT may make a key that is to be shown.
+#[test]
+fn so_is_it_by_an_insert() {
+    let put_right =
+        "SET last_insert_id=CAST(IF(LAST_INSERT_ID()=100,101,LAST_INSERT_ID()) AS UNSIGNED)";
+    for (id, asked) in [
+        (0, put_right),
+        (7, put_right),
+        // The server's, in all likelihood.
+        (100, "SELECT LAST_INSERT_ID()"),
+    ] {
+        let mut r = of_three_rows();
+        let text = "INSERT INTO audit (n) VALUES (ROW_COUNT())";
+        assert!(has(&r.query(text), text), "{id}");
+        r.answer(&ok(1, id));
+        let sent = r.query("SELECT LAST_INSERT_ID()");
+        assert!(has(&sent, asked), "{id} {sent:?}");
+    }
+}
+
+#[test]
+fn what_may_see_the_last_id_has_it_put_right_first() {
+    for text in [
+        "UPDATE audit SET n = ROW_COUNT(), id = LAST_INSERT_ID()",
+        "INSERT INTO audit (n) VALUES (ROW_COUNT() + f())",
+        "UPDATE audit SET n = 1",
+    ] {
+        let mut r = of_three_rows();
+        let sent = r.query(text);
+        assert!(has(&sent, "SET last_insert_id=101"), "{text} {sent:?}");
+    }
+}
+
+/// Of several statements in one text another may see it.
+#[test]
+fn so_have_several_statements() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    r.probed("INSERT INTO t (a) VALUES (1), (f()), (3)", "1");
+    r.answer(&ok_in_words(3, 0, "Records: 3  Duplicates: 0  Warnings: 0"));
+    let sent = r.query("UPDATE audit SET n = ROW_COUNT(); SELECT LAST_INSERT_ID()");
+    assert!(has(&sent, "SET last_insert_id=100"), "{sent:?}");
+}
