@@ -276,7 +276,7 @@ fn refill_waits_for_a_stopped_synchronous_standby() -> Result<()> {
 /// A tag that is made and used in one transaction goes on from memory when that has committed, and a standby that lacks it would begin anew.
 #[test]
 fn what_is_managed_is_on_the_standby_whatever_the_session_says_of_commits() -> Result<()> {
-    let mut waiting = Waiting::begin()?;
+    let waiting = Waiting::begin()?;
     waiting.standby.pause()?;
     let mut observer = waiting.primary.client("postgres")?;
     let pending = Pending::start(
