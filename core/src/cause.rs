@@ -143,7 +143,7 @@ pub enum Cause {
     RightsMissing,
     /// Who the users are is not known: the store has not answered since the program began, or for longer than `users_stale_s_max`.
     UsersUnknown,
-    /// So many passwords are being checked that no more may wait, or it took longer than `login_ms_max`.
+    /// So many passwords are being checked that no more may wait, or it took longer than 5 seconds.
     LoginsFull,
     /// There is a user of this name already.
     UserExists,

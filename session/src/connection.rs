@@ -208,6 +208,15 @@ impl Connection {
         self.facts.capabilities & MULTI_STATEMENTS != 0
     }
 
+    /// Whether one text may hold several statements, and this one does.
+    pub(crate) fn is_several(&self, text: &[u8]) -> bool {
+        self.allows_several()
+            && memchr::memchr_iter(b';', text).any(|at| {
+                text.get(at + 1..)
+                    .is_some_and(|rest| !rest.iter().all(u8::is_ascii_whitespace))
+            })
+    }
+
     /// Whether answers end without EOF packets.
     pub(crate) fn deprecates_eof(&self) -> bool {
         self.facts.capabilities & DEPRECATE_EOF != 0

@@ -105,7 +105,7 @@ pub(super) struct RawLimits {
     pub(super) select_rows_max: u64,
     /// How long connecting to a server may take, its greeting included, milliseconds.
     pub(super) connect_ms_max: u64,
-    /// How long it may take from the server's greeting to its OK, milliseconds.
+    /// How long it may take from the server's greeting to its OK, and at a key port until TLS stands and until the password has come, milliseconds.
     pub(super) login_ms_max: u64,
     /// How long a client may take for each packet of its login, milliseconds; less than the server's `connect_timeout`, which counts those
     /// that take longer.

@@ -39,15 +39,6 @@ struct Found {
 }
 
 impl Connection {
-    /// Whether one text may hold several statements, and this one does.
-    pub(crate) fn is_several(&self, text: &[u8]) -> bool {
-        self.allows_several()
-            && memchr::memchr_iter(b';', text).any(|at| {
-                text.get(at + 1..)
-                    .is_some_and(|rest| !rest.iter().all(u8::is_ascii_whitespace))
-            })
-    }
-
     /// Several statements in one text: passed on as they are if none of them is for a table with a rule. `None`: it is one.
     pub(crate) fn several(&mut self, query: Query<'_>) -> Option<Next> {
         if !self.context.known {

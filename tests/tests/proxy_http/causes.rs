@@ -126,7 +126,6 @@ fn pages_in_browsers_take_no_keys() -> Result<()> {
 #[test]
 fn the_password_opens() -> Result<()> {
     let port = Port::with_password("")?;
-    let mut client = port.client()?;
     for (headers, cause) in [
         ("", "\"password_missing\""),
         ("Authorization: Bearer sesamE\r\n", "\"password_wrong\""),
@@ -136,6 +135,8 @@ fn the_password_opens() -> Result<()> {
             "\"password_wrong\"",
         ),
     ] {
+        // Five wrong ones end a connection.
+        let mut client = port.client()?;
         for request in [
             "POST /v1/keys/orders",
             "GET /v1/keys",
@@ -151,6 +152,9 @@ fn the_password_opens() -> Result<()> {
             assert_eq!(schemes.count(), 2);
         }
     }
+    let refused = port.metric("keywright_port_refused_total{cause=\"password_wrong\"")?;
+    assert_eq!(refused, 10);
+    let mut client = port.client()?;
     for headers in [
         "Authorization: Bearer sesame\r\n",
         // default:sesame

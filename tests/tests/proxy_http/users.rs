@@ -28,7 +28,8 @@ const USERS: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 fn port_with_users() -> Result<Port> {
-    let port = Port::start_with("users = true\n", |mut config| {
+    // A slow machine sends a late body in time.
+    let port = Port::start_with("users = true\nrequest_ms_max = 60000\n", |mut config| {
         config.key_ports = vec![format!("{KEYS}users = true\n")];
         config
     })?;
