@@ -1,7 +1,5 @@
 //! A bound `''` where MariaDB takes it for NULL: it asks for a key, whatever else sql_mode says.
 
-use keywright_rewrite::KeyForm;
-
 use super::rig::*;
 
 #[test]
@@ -11,12 +9,7 @@ fn a_bound_text_without_content_is_refused_where_it_is_null() {
         "EMPTY_STRING_IS_NULL,NO_AUTO_VALUE_ON_ZERO",
     ] {
         for (value, is_refused) in [(&[0][..], true), (b"\x03abc", false)] {
-            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-            let text = b"INSERT INTO t (id, a) VALUES (?, 1)";
-            r.say(&[&[COM_STMT_PREPARE], text.as_slice()].concat());
-            r.answer(&probe_in(sql_mode, "1"));
-            r.answer(&prepared(7, 1));
-            r.output();
+            let mut r = with_bound_key(sql_mode);
             let execution = execute(7, &[&[0, 1, 0xFD, 0], value].concat());
             // Later it is as it was when the statement was prepared.
             for is_later in [false, true] {

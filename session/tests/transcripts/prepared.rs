@@ -419,12 +419,7 @@ fn a_bound_word_asks_outside_strict_mode() {
         ("NO_AUTO_VALUE_ON_ZERO", false),
     ] {
         for word in ["", "abc"] {
-            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-            let text = b"INSERT INTO t (id, a) VALUES (?, 1)";
-            r.say(&[&[COM_STMT_PREPARE], text.as_slice()].concat());
-            r.answer(&probe_in(sql_mode, "1"));
-            r.answer(&prepared(7, 1));
-            r.output();
+            let mut r = with_bound_key(sql_mode);
             let value = [&[word.len() as u8], word.as_bytes()].concat();
             let sent = r.say(&execute(7, &[&[0, 1, 0xFD, 0][..], &value].concat()));
             if has(&sent, "LAST_INSERT_ID(?)") {

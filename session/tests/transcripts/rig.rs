@@ -361,6 +361,16 @@ pub(crate) fn rows(row: &[&str]) -> Vec<u8> {
     o.extend(packet(3 + columns, &[0xFE, 0, 0, 2, 0, 0, 0]));
     o
 }
+/// After an INSERT was prepared as number 7 in that sql_mode, whose key is its one parameter.
+pub(crate) fn with_bound_key(sql_mode: &str) -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = b"INSERT INTO t (id, a) VALUES (?, 1)";
+    r.say(&[&[COM_STMT_PREPARE], text.as_slice()].concat());
+    r.answer(&probe_in(sql_mode, "1"));
+    r.answer(&prepared(7, 1));
+    r.output();
+    r
+}
 pub(crate) fn prepared(id: u32, params: u16) -> Vec<u8> {
     let mut p = vec![0];
     p.extend(id.to_le_bytes());
