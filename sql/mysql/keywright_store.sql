@@ -65,6 +65,15 @@ CREATE TABLE IF NOT EXISTS keywright_returned (
     KEY keywright_returned_tag (segment_table, tag, start_id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: rests of reservations';
 
+-- One row per tag whose bound somebody has raised: whoever stops later may hand back ids below, which are elsewhere since.
+-- Never delete a row, nor lower first_id.
+CREATE TABLE IF NOT EXISTS keywright_returned_floor (
+    segment_table  VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the table with the tag''s bound',
+    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    first_id       BIGINT UNSIGNED NOT NULL COMMENT 'no rest that begins below it is taken back, or given',
+    PRIMARY KEY (segment_table, tag)
+) ENGINE = InnoDB COMMENT = 'Keywright: below what rests of reservations are worthless';
+
 -- One row: the attempt to let tables go over to keys, to another tag or back that is under way, or was the last one.
 -- Every program waits while there is one, and any can finish it. Change nothing here by hand.
 CREATE TABLE IF NOT EXISTS keywright_switch (

@@ -59,6 +59,15 @@ CREATE TABLE IF NOT EXISTS keywright_returned (
     PRIMARY KEY (id)
 ) STRICT;
 
+-- One row per tag whose bound somebody has raised: whoever stops later may hand back ids below, which are elsewhere since.
+-- Never delete a row, nor lower first_id.
+CREATE TABLE IF NOT EXISTS keywright_returned_floor (
+    segment_table TEXT NOT NULL, -- the table with the tag's bound
+    tag           TEXT NOT NULL,
+    first_id      INTEGER NOT NULL, -- no rest that begins below it is taken back, or given
+    PRIMARY KEY (segment_table, tag)
+) STRICT;
+
 -- One row: the attempt to let tables go over to keys, to another tag or back that is under way, or was the last one.
 -- Every program waits while there is one, and any can finish it. Change nothing here by hand.
 CREATE TABLE IF NOT EXISTS keywright_switch (

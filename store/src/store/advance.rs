@@ -43,7 +43,7 @@ pub enum Above {
     },
 }
 
-/// A tag's number to be raised. What others have handed back below is thrown away.
+/// A tag's number to be raised. What others have handed back is thrown away, and what they will hand back from below.
 #[derive(Debug)]
 pub(crate) struct AdvanceTag {
     pub(crate) store: Arc<Store>,
@@ -104,6 +104,8 @@ impl AdvanceTag {
         let free = free.saturating_add(gap_after_loss(&row, now_ms));
         let next = self.id.saturating_add(1);
         if free >= next {
+            // What was reserved and not given yet may be below.
+            discard_all(store, tag, next, link).await?;
             return Ok(Ok(free));
         }
         let number = row.ends.number_for(next);
@@ -120,7 +122,7 @@ impl AdvanceTag {
         values.extend(values![number, tag.as_str(), row.number]);
         let update = store.dialect.advance_row(&store.segment_table, store.words);
         link.change_one(update, values).await?;
-        discard_all(store, tag, link).await?;
+        discard_all(store, tag, next, link).await?;
         Ok(Ok(row.ends.first_free(number)))
     }
 }

@@ -159,7 +159,7 @@ impl OpenTag {
         ];
         link.change(update, values).await?;
         if is_raised || found.state.heir.is_some() {
-            discard_all(store, tag, link).await?;
+            discard_all(store, tag, opening.free, link).await?;
         }
         let lineage = &self.comer.lineage;
         note(tag, lineage, (self.comer.number, &self.place), link).await?;
@@ -215,7 +215,7 @@ impl CloseTag {
         let (number, heir_text) = (found.number, heir.to_string());
         let values = values![free.max(number), heir_text, tag.as_str(), number];
         link.change(update, values).await?;
-        discard_all(store, tag, link).await?;
+        discard_all(store, tag, free, link).await?;
         note(tag, &heir.lineage, (self.leaver.number, &self.place), link).await?;
         Ok(Ok(MovedTag {
             free,

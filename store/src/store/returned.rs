@@ -47,18 +47,31 @@ pub(super) async fn discard(
     }
 }
 
-/// Throws all rests of a tag away: from now on it goes on above them.
+/// Throws all rests of a tag away, whose row is locked: from now on it goes on above them, and none that begins below `first` is taken
+/// back. Programs that run may hold such, and what is below may be in tables since.
 pub(super) async fn discard_all(
     store: &Store,
     tag: &Tag,
+    first: u64,
     link: &mut Link,
 ) -> Result<(), StoreError> {
+    let table = store.segment_table.plain();
     let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
-    let values = values![store.segment_table.plain(), tag.as_str()];
-    match link.change(delete, values).await {
-        Err(error) if error.is_missing_table() => Ok(()),
-        result => result.map(|_| ()),
+    match link.change(delete, values![&table, tag.as_str()]).await {
+        Err(error) if error.is_missing_table() => {}
+        result => drop(result?),
     }
+    let words = link.words();
+    // Not every engine has larger ones, and no rest begins there.
+    let first = first.min(i64::MAX.cast_unsigned());
+    let keep = format!(
+        "INSERT INTO keywright_returned_floor (segment_table, tag, first_id) VALUES (?, ?, ?) {} first_id = {}",
+        words.or_update("segment_table, tag"),
+        words.greater("keywright_returned_floor.first_id", "?")
+    );
+    let values = values![&table, tag.as_str(), first, first];
+    link.change(keep, values).await?;
+    Ok(())
 }
 
 /// Takes a range that was handed back out of the store, after [`discard`]; the tag's row is locked, so nobody else is doing
@@ -69,14 +82,16 @@ pub(super) async fn take_returned(
     link: &mut Link,
 ) -> Result<Option<Returned>, StoreError> {
     let table = request.store.segment_table.plain();
+    let tag = request.tag.as_str();
     let select = format!(
         "SELECT id, start_id, end_id FROM keywright_returned \
-         WHERE segment_table = ? AND tag = ? AND generation = ? ORDER BY start_id LIMIT {RETURNED_MAX}{}",
+         WHERE segment_table = ? AND tag = ? AND generation = ? AND NOT EXISTS (SELECT 1 FROM keywright_returned_floor \
+         WHERE segment_table = ? AND tag = ? AND first_id > start_id) ORDER BY start_id LIMIT {RETURNED_MAX}{}",
         link.words().for_update()
     );
-    let found = link
-        .rows(select, values![table, request.tag.as_str(), generation])
-        .await;
+    let mut values = values![&table, tag, generation];
+    values.extend(values![&table, tag]);
+    let found = link.rows(select, values).await;
     let rows = match found {
         Ok(rows) => rows,
         Err(error) if error.is_missing_table() => return Ok(None),
@@ -122,14 +137,21 @@ pub(crate) struct Rest {
 
 impl Transaction<usize> for Return {
     /// One transaction. A rest that was reserved on another server than this one is dropped: nothing says that this one has
-    /// its reservation. So is one of an older generation, or of another key space: what it holds may be in the tables since.
+    /// its reservation. So is one of an older generation, or of another key space, or one that begins below what somebody has named
+    /// since: what it holds may be in the tables.
     async fn run(&self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
         link.begin().await?;
         let here = link.server.identity.clone();
-        let mut returned = 0;
+        let mut good = Vec::new();
         for rest in self.rests.iter().filter(|rest| rest.server == here) {
-            if !self.is_good(rest, link).await? {
+            if self.is_good(rest, link).await? {
+                good.push(rest);
+            }
+        }
+        let mut returned = 0;
+        for rest in good {
+            if self.is_below_floor(rest, link).await? {
                 continue;
             }
             let insert = "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, generation, server) \
@@ -153,5 +175,19 @@ impl Return {
         };
         let generation: u64 = column(&row, "generation")?;
         Ok(generation == rest.generation && key_space(&row)? == rest.key_space)
+    }
+
+    /// Whether somebody has named an id above where it begins; the tag's row is locked, so nobody does from here on. Looked for when all rows
+    /// are: what MySQL locks where nothing is found would have another who raises a tag wait for us, and we for him.
+    async fn is_below_floor(&self, rest: &Rest, link: &mut Link) -> Result<bool, StoreError> {
+        let select = format!(
+            "SELECT first_id FROM keywright_returned_floor WHERE segment_table = ? AND tag = ?{}",
+            link.words().in_share_mode()
+        );
+        let values = values![self.store.segment_table.plain(), rest.tag.as_str()];
+        let Some(row) = link.first(select, values).await? else {
+            return Ok(false);
+        };
+        Ok(column::<u64>(&row, "first_id")? > rest.start)
     }
 }

@@ -11,8 +11,8 @@ use crate::engine::words::Words;
 
 pub use shapes::OWN_TABLES;
 use shapes::{
-    BUCKET, NATIVE, RETURNED, SEGMENT, SHAPES, Shape, USER, USER_GRANT, USER_VERSION, WORKER,
-    WORKER_IDS,
+    BUCKET, NATIVE, RETURNED, RETURNED_FLOOR, SEGMENT, SHAPES, Shape, USER, USER_GRANT,
+    USER_VERSION, WORKER, WORKER_IDS,
 };
 
 /// What people read, and run on a server of theirs.
@@ -90,6 +90,7 @@ impl Transaction<SchemaFindings> for InspectSchema {
             Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => &[
                 &WORKER,
                 &RETURNED,
+                &RETURNED_FLOOR,
                 &NATIVE,
                 &WORKER_IDS,
                 &BUCKET,

@@ -330,7 +330,8 @@ pub(super) async fn raise(
     );
     link.change_one(update, values![hi, hi, tag.as_str()])
         .await?;
-    discard_all(store, tag, link).await
+    // Where none is named, the generation tells rests apart.
+    discard_all(store, tag, hi.unwrap_or(0), link).await
 }
 
 /// By the store's clock, unix milliseconds.

@@ -196,8 +196,9 @@ impl CreateTag {
             self.store.words.now_ms()
         );
         let last: Option<u64> = column(&row, "reserved_ids")?;
+        let first = hi.max(self.start());
         let values = values![
-            hi.max(self.start()),
+            first,
             self.id_max(),
             options.step.get(),
             options.step_min.get(),
@@ -212,7 +213,9 @@ impl CreateTag {
         ];
         link.change_one(update, values).await?;
         // What lies below may be in tables since.
-        discard_all(&self.store, &self.tag, link).await.map(Ok)
+        discard_all(&self.store, &self.tag, first, link)
+            .await
+            .map(Ok)
     }
 
     async fn insert(&self, link: &mut Link) -> Result<(), StoreError> {

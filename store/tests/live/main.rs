@@ -21,6 +21,7 @@ mod forwarder;
 mod generations;
 mod hidden;
 mod homes;
+mod late_rests;
 mod leases;
 mod moves;
 mod number_table;

@@ -61,7 +61,8 @@ impl ClaimHome {
                 let set = "heir = ?, dropped_ms = NULL";
                 let values = values![elsewhere.text()];
                 self.of.change(found, (set, values), link).await?;
-                discard_all(&self.of.store, &self.of.tag, link).await?;
+                let of = &self.of;
+                discard_all(&of.store, &of.tag, found.row.free, link).await?;
             }
         }
         Ok(Ok(plan))
@@ -103,7 +104,7 @@ impl CloseHome {
             let values = values![*bound, Standing::Elsewhere(self.target.clone()).text()];
             let set = "hi = ?, heir = ?";
             self.of.change(found, (set, values), link).await?;
-            discard_all(&self.of.store, &self.of.tag, link).await?;
+            discard_all(&self.of.store, &self.of.tag, *bound, link).await?;
         }
         Ok(Ok(plan))
     }

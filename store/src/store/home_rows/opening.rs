@@ -133,7 +133,7 @@ impl OpenHome {
         let set = "hi = ?, start_id = ?, heir = NULL, closed_in = ?";
         let values = values![*first, start, closed_in];
         self.of.change(found, (set, values), link).await?;
-        discard_all(&self.of.store, &self.of.tag, link).await?;
+        discard_all(&self.of.store, &self.of.tag, *first, link).await?;
         Ok(Ok(plan))
     }
 }

@@ -102,6 +102,16 @@ pub(super) const RETURNED: Shape = Shape {
     ],
 };
 
+pub(super) const RETURNED_FLOOR: Shape = Shape {
+    table: "keywright_returned_floor",
+    key_columns: 2,
+    columns: &[
+        ("segment_table", "varchar"),
+        ("tag", "varchar"),
+        ("first_id", "bigint"),
+    ],
+};
+
 const SWITCH: Shape = Shape {
     table: "keywright_switch",
     key_columns: 1,
@@ -333,10 +343,11 @@ const MOVED: Shape = Shape {
     ],
 };
 
-pub(super) const SHAPES: [&Shape; 21] = [
+pub(super) const SHAPES: [&Shape; 22] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
+    &RETURNED_FLOOR,
     &SWITCH,
     &RULE,
     &RULE_SERVER,
@@ -358,10 +369,11 @@ pub(super) const SHAPES: [&Shape; 21] = [
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 21] = [
+pub const OWN_TABLES: [&str; 22] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
+    RETURNED_FLOOR.table,
     SWITCH.table,
     RULE.table,
     RULE_SERVER.table,
