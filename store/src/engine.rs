@@ -220,7 +220,10 @@ impl Link {
     pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
         let identity = match &mut self.conversation {
             Conversation::MySql(conn) => {
-                mysql::change(conn, "START TRANSACTION", Vec::new()).await?;
+                let server = mysql::begin(conn).await?;
+                if server != *self.server {
+                    self.server = Arc::new(server);
+                }
                 return Ok(());
             }
             Conversation::Postgres(link) => link.begin().await?,
@@ -323,9 +326,9 @@ impl Link {
         values: Vec<Value>,
     ) -> Result<Option<u64>, StoreError> {
         let has_one_server = match &self.conversation {
-            Conversation::MySql(_) | Conversation::File(_) => true,
+            Conversation::File(_) => true,
             // Behind a pooler, or restored: it is known of a transaction.
-            Conversation::Postgres(_) | Conversation::Etcd(_) => false,
+            Conversation::MySql(_) | Conversation::Postgres(_) | Conversation::Etcd(_) => false,
             Conversation::Redis(_) => return Err(RedisError::RangesOnly.into()),
         };
         if has_one_server {

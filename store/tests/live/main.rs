@@ -23,6 +23,7 @@ mod hidden;
 mod homes;
 mod late_rests;
 mod leases;
+mod moved_connection;
 mod moves;
 mod number_table;
 mod ordered;

@@ -1,4 +1,4 @@
-//! Which server a connection leads to, so that a promoted replica or a copy is recognised.
+//! Which server a connection leads to, or a transaction is on, so that a promoted replica or a copy is recognised.
 
 use keywright_core::Cause;
 use mysql_async::Conn;
@@ -6,7 +6,7 @@ use mysql_async::Conn;
 use super::statements::rows;
 use crate::engine::error::StoreError;
 use crate::engine::facts::ServerFacts;
-use crate::engine::value::column;
+use crate::engine::value::{Row, column};
 use crate::failure::Failure;
 
 /// Which server a connection leads to: another after a failover, the same after a restart.
@@ -28,10 +28,18 @@ const VARIABLES: &str = "'server_uuid', 'server_id', 'hostname', 'port', 'datadi
                          'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only'";
 
 pub(super) async fn server_facts(conn: &mut Conn) -> Result<ServerFacts, StoreError> {
-    let query = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({VARIABLES})");
-    let rows = rows(conn, &query, Vec::new()).await?;
+    of_rows(&rows(conn, &query(), Vec::new()).await?)
+}
+
+/// What is asked for it.
+pub(super) fn query() -> String {
+    format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({VARIABLES})")
+}
+
+/// What is answered.
+pub(super) fn of_rows(rows: &[Row]) -> Result<ServerFacts, StoreError> {
     let mut variables = Vec::with_capacity(rows.len());
-    for row in &rows {
+    for row in rows {
         let name: String = column(row, "Variable_name")?;
         let value: String = column(row, "Value")?;
         variables.push((name, value));

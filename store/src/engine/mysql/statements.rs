@@ -39,6 +39,17 @@ pub(in crate::engine) async fn rows(
     Ok(own(rows))
 }
 
+/// Begins a transaction, and finds in it what a query says: in one text, which takes one round trip.
+pub(super) async fn begin(conn: &mut Conn, query: &str) -> Result<Vec<Row>, StoreError> {
+    let mut results = conn
+        .query_iter(format!("START TRANSACTION; {query}"))
+        .await?;
+    results.collect::<mysql_async::Row>().await?;
+    let found = own(results.collect().await?);
+    results.drop_result().await?;
+    Ok(found)
+}
+
 /// In one transaction, and in one text, which takes one round trip: every program asks this several times a second.
 pub(in crate::engine) async fn rows_together(
     conn: &mut Conn,
