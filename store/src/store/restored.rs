@@ -7,6 +7,7 @@ use keywright_core::Tag;
 use keywright_core::residue::Residue;
 use uuid::Uuid;
 
+use super::returned::discard_all;
 use super::tag_read::read_row;
 use super::{Link, Store, StoreError, Transaction, assigned_admin, bucket_rows, values};
 use crate::dialect::Dialect;
@@ -101,7 +102,7 @@ impl Transaction<RestoredStore> for Restore {
 }
 
 impl Restore {
-    /// Has a tag's bound lie above an id. False: there is no such tag.
+    /// Has a tag's bound lie above an id, and no rest come back from below. False: there is no such tag.
     async fn raise(
         &self,
         nobody: &str,
@@ -119,6 +120,7 @@ impl Restore {
             return Ok(true);
         };
         let next = id.min(row.id_max).saturating_add(1);
+        discard_all(store, tag, next, link).await?;
         if row.ends.first_free(row.number) >= next {
             return Ok(true);
         }

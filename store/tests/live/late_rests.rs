@@ -1,5 +1,8 @@
 //! Rests that come back after somebody has named an id that all later ones are to be above: none that begins below is given.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use keywright_store::{Above, Keys, RawStoreSettings, TagOptions};
 use keywright_testkit::Result;
 
@@ -10,6 +13,7 @@ on_engines!(
     a_rest_that_comes_after_a_raise_is_not_taken_back,
     rests_below_an_id_that_is_reserved_already_are_worthless_too,
     a_rest_of_before_a_tag_was_made_anew_is_not_taken_back,
+    a_rest_of_before_a_restore_is_not_taken_back,
     a_rest_of_after_a_raise_is_used,
 );
 
@@ -107,6 +111,21 @@ fn a_rest_of_before_a_tag_was_made_anew_is_not_taken_back(engine: Engine) -> Res
         stops.hand_back().await;
         assert_eq!(rests(&schema)?, 0);
         assert_eq!(first_id(&schema.raw()).await?, NAMED + 1);
+        Ok(())
+    })
+}
+
+/// One program was left running.
+fn a_rest_of_before_a_restore_is_not_taken_back(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_late_restored")?;
+    runtime()?.block_on(async {
+        let owner = made(&schema).await?;
+        let stops = holding(&schema.raw()).await?;
+        let last_ids = BTreeMap::from([(tag("orders"), NAMED)]);
+        owner.restored(Duration::ZERO, last_ids).await?;
+        stops.hand_back().await;
+        assert_eq!(rests(&schema)?, 0);
+        assert!(first_id(&schema.raw()).await? > NAMED);
         Ok(())
     })
 }
