@@ -52,6 +52,10 @@ impl Port {
         let scratch = scratch_dir()?;
         let config = more(config_at(scratch.path(), lines));
         ProxyProcess::said(&config, &["init"])?;
+        Self::of(scratch, config)
+    }
+
+    fn of(scratch: TempDir, config: ProxyConfig) -> Result<Port> {
         Ok(Port {
             proxy: ProxyProcess::start(config.clone())?,
             config,
@@ -83,12 +87,15 @@ fn config_at(directory: &Path, lines: &str) -> ProxyConfig {
     ProxyConfig::key_port(&directory.join("store.db"), &format!("{KEYS}{lines}"))
 }
 
+/// With [`USERS`], who are there before it starts: a user that is added later has its second grant a moment after it can log in.
 fn port_with_users(lines: &str) -> Result<Port> {
-    let port = Port::start(&format!("users = true\n{lines}"))?;
+    let scratch = scratch_dir()?;
+    let config = config_at(scratch.path(), &format!("users = true\n{lines}"));
+    ProxyProcess::said(&config, &["init"])?;
     for (name, grants) in USERS {
-        ProxyProcess::add_user(&port.config, name, PASSWORD, grants)?;
+        ProxyProcess::add_user(&config, name, PASSWORD, grants)?;
     }
-    Ok(port)
+    Port::of(scratch, config)
 }
 
 fn ok() -> RespValue {

@@ -72,6 +72,10 @@ fn add_users(nodes: &Nodes) -> Result<()> {
     ] {
         ProxyProcess::add_user(&nodes.config, name, PASSWORD, grants)?;
     }
+    // Who knows the last has every grant.
+    for port in nodes.ports()? {
+        drop(client_as(port, "app")?);
+    }
     Ok(())
 }
 
