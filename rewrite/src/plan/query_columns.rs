@@ -98,7 +98,12 @@ impl Insert {
             }
             Err(_) | Ok(_) => false,
         };
-        is_plain && is_column
+        let begin = Cursor {
+            at: outline.start,
+            ..cursor
+        };
+        // What cannot be read brings nothing.
+        is_plain && is_column && !begin.has_table_parameter(outline.end).unwrap_or(true)
     }
 
     /// How the query brings keys, by what the server says of its result.

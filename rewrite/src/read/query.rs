@@ -6,3 +6,4 @@ pub(crate) mod outline;
 pub(crate) mod outline_reader;
 pub(crate) mod own_tail;
 pub(crate) mod sorted_within;
+pub(crate) mod table_parameters;

@@ -104,6 +104,42 @@ fn prepared_it_fails_in_the_same_way() {
     assert!(has(&r.output(), "with a 0 or NULL in it"));
 }
 
+/// Of what type a parameter or a variable makes a column is known when the statement is executed.
+#[test]
+fn a_query_in_place_of_a_table_has_no_parameters() {
+    for tables in [
+        "(SELECT DISTINCT 700 UNION ALL SELECT ?) d",
+        "u JOIN ((SELECT 1) UNION SELECT ?) d",
+        "(SELECT @a) d",
+        "u JOIN v ON u.`where` = v.where JOIN (VALUES (?)) d",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let text = format!("INSERT INTO t (id) SELECT * FROM {tables}");
+        assert!(!stmt_prepare(&mut r, &text, "1").contains("INSERT INTO t"));
+        assert!(has(&r.output(), "takes keys out of *"), "{tables}");
+    }
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = "INSERT INTO t (id) WITH d AS (SELECT ? AS id) SELECT id FROM d";
+    assert!(!stmt_prepare(&mut r, text, "1").contains("INSERT INTO t"));
+    let told = String::from_utf8_lossy(&r.output()).into_owned();
+    assert!(told.contains("in an expression as key"), "{told}");
+}
+
+#[test]
+fn parameters_that_make_no_column_of_a_table_do_no_harm() {
+    for query in [
+        "SELECT id, (SELECT ?) FROM u JOIN v ON u.a = v.a + ?",
+        "SELECT id, a FROM u WHERE (id, a) IN (SELECT ?, b FROM v)",
+        "SELECT id, a FROM (SELECT * FROM v WHERE a < @@max_error_count) u",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let sent = stmt_prepare(&mut r, &format!("INSERT INTO t (id, a) {query}"), "1");
+        assert!(sent.ends_with(query), "{sent}");
+        let sent = r.answer(&described(&["id", "a"]));
+        assert!(has(&sent, "SELECT CASE WHEN id<>0"));
+    }
+}
+
 #[test]
 fn a_table_that_changed_is_asked_for_again() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
