@@ -130,16 +130,26 @@ impl ServerVersion {
             .split(|c: char| !c.is_ascii_digit())
             .map(str::parse::<u32>);
         let mut part = || parts.next().and_then(Result::ok);
-        let number =
-            part()?.checked_mul(10_000)? + part()?.min(99) * 100 + part().unwrap_or(0).min(99);
+        let number = part()?.checked_mul(10_000)?;
+        let rest = part()?.min(99) * 100 + part().unwrap_or(0).min(99);
+        let number = number.checked_add(rest)?;
         Some(Self { is_mariadb, number })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{OPTIONAL_METADATA, TLS, offer, take_out};
+    use super::{OPTIONAL_METADATA, ServerVersion, TLS, offer, take_out};
     use crate::capability::words;
+
+    #[test]
+    fn versions_are_numbers() {
+        let number = |text: &str| ServerVersion::read(text.as_bytes()).map(|its| its.number);
+        assert_eq!(number("5.5.5-10.11.19-MariaDB-log"), Some(101_119));
+        assert_eq!(number("9.7.4"), Some(90_704));
+        assert_eq!(number("429496.99.99"), None);
+        assert_eq!(number("x"), None);
+    }
 
     #[test]
     fn what_was_not_offered_is_taken_out_of_the_clients_greeting() {
