@@ -85,6 +85,7 @@ CREATE TABLE IF NOT EXISTS keywright_switch (
     snowflake_generation BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often tables went over to snowflake ids, or left them; leases of an older one are worthless',
     snowflake_floor_ms BIGINT NOT NULL DEFAULT 0 COMMENT 'snowflake ids begin at this moment or later, unix milliseconds',
     snowflake_first BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'snowflake ids begin at this id or above: keys that tables had before are below',
+    readable_floor_ms BIGINT NOT NULL DEFAULT 0 COMMENT 'readable ids begin at this moment or later, unix milliseconds',
     PRIMARY KEY (id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: the switch that is under way';
 

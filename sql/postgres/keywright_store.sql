@@ -83,6 +83,7 @@ CREATE TABLE IF NOT EXISTS keywright_switch (
     snowflake_generation BIGINT NOT NULL DEFAULT 0, -- counts how often tables went over to snowflake ids, or left them; leases of an older one are worthless
     snowflake_floor_ms   BIGINT NOT NULL DEFAULT 0, -- snowflake ids begin at this moment or later, unix milliseconds
     snowflake_first      BIGINT NOT NULL DEFAULT 0, -- snowflake ids begin at this id or above: keys that tables had before are below
+    readable_floor_ms    BIGINT NOT NULL DEFAULT 0, -- readable ids begin at this moment or later, unix milliseconds
     PRIMARY KEY (id)
 );
 

@@ -116,7 +116,7 @@ pub fn plan_claim(
             generation: era.generation,
         });
     }
-    check_age(rows, claimant)?;
+    check_age(rows, claimant, era)?;
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
     let plan = plan_takeover(&Takeover {
@@ -167,17 +167,17 @@ fn recorded(row: Option<&LeaseRow>, claimant: &Claimant, now_ms: i64) -> Recorde
 
 /// Bounds only grow, so a lower one is of a store that was brought back from the past, with the bounds of all worker ids. One row
 /// that is high again says nothing of the others: whoever takes a lease without having seen more raises only his own. On another
-/// server commits may be missing, which the gap of a takeover covers.
-fn check_age(rows: &[LeaseRow], claimant: &Claimant) -> Result<(), NoLease> {
+/// server commits may be missing, which the gap of a takeover covers. Where there is no row, ids begin where all do that have none.
+fn check_age(rows: &[LeaseRow], claimant: &Claimant, era: &Era) -> Result<(), NoLease> {
     let Some(last) = claimant.last.as_ref() else {
         return Ok(());
     };
     let bound_ms = claimant.gone_back_from_ms.unwrap_or(last.published_ms);
     let row = rows.iter().find(|row| row.worker_id == last.worker_id);
-    let is_behind = |row: &LeaseRow| row.hi_ms < bound_ms;
+    let is_its_behind = row.map_or(era.floor_ms, |row| row.hi_ms) < bound_ms;
     let has_gone_back = match claimant.gone_back_from_ms {
-        Some(_) => row.is_none() || rows.iter().any(is_behind),
-        None => last.server == claimant.server && row.is_none_or(is_behind),
+        Some(_) => is_its_behind || rows.iter().any(|row| row.hi_ms < bound_ms),
+        None => is_its_behind && last.server == claimant.server,
     };
     if has_gone_back {
         return Err(NoLease::GoneBack {

@@ -10,6 +10,14 @@ pub(crate) enum Space {
 }
 
 impl Space {
+    /// The column of `keywright_switch` that says from which moment on its ids begin.
+    pub(crate) fn floor(self) -> &'static str {
+        match self {
+            Self::Snowflake => "snowflake_floor_ms",
+            Self::Readable => "readable_floor_ms",
+        }
+    }
+
     /// As in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -232,6 +232,42 @@ fn only_what_we_wrote_ourselves_is_ours() {
     }
 }
 
+/// A bound that is lost with its row counts as long as ids without a row may begin below it.
+#[test]
+fn a_row_that_is_lost_is_made_up_for_by_where_all_begin() {
+    let holder = Claimant {
+        last: Some(HeldLease {
+            worker_id: 1,
+            owner: "me".to_owned(),
+            epoch: 4,
+            published_ms: NOW_MS + 50_000,
+            attempted_ms: NOW_MS + 50_000,
+            server: "a".to_owned(),
+            generation: 0,
+        }),
+        ..twitter(None)
+    };
+    let known = Claimant {
+        gone_back_from_ms: Some(NOW_MS + 50_000),
+        ..holder.clone()
+    };
+    for claimant in [&holder, &known] {
+        let begins_at = |floor_ms| {
+            let era = Era {
+                generation: 0,
+                floor_ms,
+            };
+            plan_claim(&[], claimant, &LIMITS, &era).map(|claim| claim.plan.start_ms)
+        };
+        let refused = begins_at(NOW_MS + 49_999);
+        assert!(
+            matches!(refused, Err(NoLease::GoneBack { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(begins_at(NOW_MS + 50_000), Ok(NOW_MS + 50_000));
+    }
+}
+
 #[test]
 fn leases_of_another_generation_begin_later_and_are_not_had_by_who_does_not_follow() {
     let era = Era {

@@ -6,6 +6,7 @@ use keywright_core::residue::Residue;
 use keywright_core::{Cause, Layout, Tag};
 
 use super::returned::discard_all;
+use super::switch_rows::lock;
 use super::tag_hiding::{hiding_of, refuse_other};
 use super::tag_read::{closed_here, read_row, standing_of};
 use super::tag_rows::unknown;
@@ -127,7 +128,8 @@ impl AdvanceTag {
     }
 }
 
-/// The bounds of all worker ids of a space to be raised to a moment. Whoever holds a lease takes it anew, above that.
+/// The bounds of all worker ids of a space to be raised to a moment, and of those that nobody has leased yet, or whose rows were lost. Whoever
+/// holds a lease takes it anew, above that.
 #[derive(Debug)]
 pub(crate) struct AdvanceLeases {
     pub(crate) space: Space,
@@ -152,6 +154,14 @@ impl Transaction<i64> for AdvanceLeases {
         let update = "UPDATE keywright_worker SET hi_ms = ?, epoch = epoch + 1, owner = NULL \
                       WHERE space = ? AND hi_ms < ?";
         link.begin().await?;
+        // As whoever takes a lease: this row first.
+        lock(link).await?;
+        let floor = self.space.floor();
+        let raise = format!(
+            "UPDATE keywright_switch SET {floor} = {} WHERE id = 1",
+            link.words().greater(floor, "?")
+        );
+        link.change(raise, values![self.bound_ms]).await?;
         let values = values![self.bound_ms, self.space.name(), self.bound_ms];
         link.change(update, values).await?;
         link.commit().await?;

@@ -351,11 +351,9 @@ pub struct WorkerRow {
 
 /// What holds for all leases of a space. It stays until the transaction ends: a change locks this row before any lease.
 async fn era(link: &mut Link, space: Space) -> Result<Era, StoreError> {
-    if space != Space::Snowflake {
-        return Ok(Era::default());
-    }
     let select = format!(
-        "SELECT snowflake_generation, snowflake_floor_ms FROM keywright_switch WHERE id = 1{}",
+        "SELECT snowflake_generation, {} AS floor_ms FROM keywright_switch WHERE id = 1{}",
+        space.floor(),
         link.words().in_share_mode()
     );
     let mut found = link.first(&select, Vec::new()).await?;
@@ -365,8 +363,12 @@ async fn era(link: &mut Link, space: Space) -> Result<Era, StoreError> {
     }
     match found {
         Some(row) => Ok(Era {
-            generation: column(&row, "snowflake_generation")?,
-            floor_ms: column(&row, "snowflake_floor_ms")?,
+            // Tables never go over to readable ids.
+            generation: match space {
+                Space::Snowflake => column(&row, "snowflake_generation")?,
+                Space::Readable => 0,
+            },
+            floor_ms: column(&row, "floor_ms")?,
         }),
         None => Ok(Era::default()),
     }

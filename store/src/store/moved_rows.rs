@@ -158,7 +158,8 @@ impl OpenTag {
             found.number
         ];
         link.change(update, values).await?;
-        if is_raised || found.state.heir.is_some() {
+        // Somebody who names what was issued elsewhere means what was handed back, too.
+        if is_raised || found.state.heir.is_some() || self.lost.is_some() {
             discard_all(store, tag, opening.free, link).await?;
         }
         let lineage = &self.comer.lineage;

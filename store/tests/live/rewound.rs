@@ -15,6 +15,7 @@ on_engines!(
     a_tag_that_went_back_gives_nothing_until_it_is_advanced,
     rests_below_an_advance_are_not_used,
     leases_that_went_back_are_not_taken_until_they_are_advanced,
+    an_advance_is_for_worker_ids_without_a_row_too,
 );
 
 /// Takes keys until there are none any more, and says why.
@@ -172,6 +173,36 @@ fn leases_that_went_back_are_not_taken_until_they_are_advanced(engine: Engine) -
         let last = open(&schema.raw())?;
         let next = last.source(&KeySpec::Snowflake)?.take(1, true).await?;
         assert!(next.number(0).unwrap() > id.cast_unsigned());
+        Ok(())
+    })
+}
+
+/// A backup lacks the rows of programs that came later, or there is none, and the clock of whoever issued was ahead.
+fn an_advance_is_for_worker_ids_without_a_row_too(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_rewound_rows")?;
+    runtime()?.block_on(async {
+        let two = Two::open(&schema, &KeySpec::Snowflake).await?;
+        schema.sql("DELETE FROM keywright_worker")?;
+        let refused = two.are_refused("keywright advance snowflake --above-ms ");
+        let unix_ms = refused.await.cast_signed();
+        let fresh = open(&schema.raw())?;
+        // What they know to be lost is said, and they go on.
+        fresh.advance(&Above::SnowflakeMoment { unix_ms }).await?;
+        while two.take(1).await.is_err() {}
+
+        let unix_ms = unix_ms + 60_000;
+        fresh.advance(&Above::SnowflakeMoment { unix_ms }).await?;
+        fresh.advance(&Above::ReadableMoment { unix_ms }).await?;
+        schema.sql("DELETE FROM keywright_worker")?;
+        for spec in ["snowflake", "readable:ORD"] {
+            let spec = KeySpec::parse(spec, None, None).expect("a spec");
+            fresh.source(&spec)?.take(1, true).await?;
+        }
+        let bounds = schema.sql("SELECT hi_ms FROM keywright_worker")?;
+        assert_eq!(bounds.len(), 2);
+        for bound in bounds.concat() {
+            assert!(bound.parse::<i64>()? > unix_ms, "{bound} {unix_ms}");
+        }
         Ok(())
     })
 }

@@ -124,6 +124,7 @@ const SWITCH: Shape = Shape {
         ("snowflake_generation", "bigint"),
         ("snowflake_floor_ms", "bigint"),
         ("snowflake_first", "bigint"),
+        ("readable_floor_ms", "bigint"),
     ],
 };
 
