@@ -64,6 +64,7 @@ impl Feeding {
             ids: self.snowflake.worker_ids.clone(),
             layout: self.snowflake.layout,
             ahead_ms: cover_ms.saturating_add(lead_ms),
+            skew_ms_max: self.snowflake.skew_ms_max,
         };
         let granted = self.store.run(request).await;
         granted.map_err(|error| self.store.failure(&error))?

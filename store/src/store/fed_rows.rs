@@ -30,6 +30,8 @@ pub(crate) struct GrantTime<'a> {
     pub(crate) layout: Layout,
     /// How far ahead of the store's clock.
     pub(crate) ahead_ms: i64,
+    /// How far ahead of this server's clock that of another one may have been, milliseconds.
+    pub(crate) skew_ms_max: u64,
 }
 
 /// Time that is durably a database's.
@@ -156,7 +158,7 @@ impl GrantTime<'_> {
     }
 
     /// Keeps how far ahead anything was ever handed over, and since when this server knows it all. What it wrote before another did is believed
-    /// no more: of what came after it may know as little as any.
+    /// no more: of what came after it may know as little as any. The other's clock may have been ahead of this one's.
     async fn note(
         &self,
         link: &mut Link,
@@ -166,9 +168,13 @@ impl GrantTime<'_> {
         let identity = link.server.identity.clone();
         let is_another = recorded.unknown_server != identity;
         let noted = Recorded {
-            unknown_ms: match is_another {
-                true => now_ms.max(recorded.unknown_ms),
-                false => recorded.unknown_ms,
+            unknown_ms: match (is_another, recorded.unknown_server.is_empty()) {
+                (true, false) => {
+                    let latest_ms = now_ms.saturating_add_unsigned(self.skew_ms_max);
+                    latest_ms.max(recorded.unknown_ms)
+                }
+                (true, true) => now_ms.max(recorded.unknown_ms),
+                (false, _) => recorded.unknown_ms,
             },
             unknown_server: identity,
             ahead_ms: recorded.ahead_ms.max(self.ahead_ms),
