@@ -57,6 +57,18 @@ impl Wire {
         Wire::enter(Channel::new(Box::new(stream)), login, None)
     }
 
+    /// Connects to a port of 127.0.0.1, and does something else before it answers the server's greeting.
+    ///
+    /// # Errors
+    /// As [`Wire::connect_tcp`], and that of what is done.
+    pub fn connect_slowly(
+        port: u16,
+        login: &Login,
+        greeted: impl FnOnce() -> Result<()>,
+    ) -> Result<Wire> {
+        Wire::enter_slowly(Channel::new(Box::new(tcp(port)?)), login, None, greeted)
+    }
+
     /// Connects to a port of 127.0.0.1 with TLS, and trusts whom that authority has signed.
     ///
     /// # Errors
@@ -79,7 +91,16 @@ impl Wire {
     }
 
     fn enter(channel: Channel, login: &Login, tls: Option<Arc<ClientConfig>>) -> Result<Wire> {
-        let (link, greeting) = login::enter(channel, login, tls)?;
+        Self::enter_slowly(channel, login, tls, || Ok(()))
+    }
+
+    fn enter_slowly(
+        channel: Channel,
+        login: &Login,
+        tls: Option<Arc<ClientConfig>>,
+        greeted: impl FnOnce() -> Result<()>,
+    ) -> Result<Wire> {
+        let (link, greeting) = login::enter(channel, login, tls, greeted)?;
         Ok(Wire {
             link,
             server_version: greeting.version,

@@ -194,6 +194,11 @@ impl Relay {
     /// Passes bytes until the connection is to end; whether the client's is to be cut off as the server's was. What is seldom waited for
     /// has no room in the task.
     async fn serve(&mut self) -> io::Result<bool> {
+        let updates = self.updates.as_ref();
+        if updates.is_some_and(ConfigUpdates::begins_outdated) {
+            self.tell_outdated();
+            return Ok(false);
+        }
         let is_cut = loop {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
@@ -229,9 +234,7 @@ impl Relay {
                     break false;
                 }
                 Halt::Outdated => {
-                    self.session.tell_outdated();
-                    self.client
-                        .take_own(&mut self.upstream, self.session.to_client());
+                    self.tell_outdated();
                     break false;
                 }
                 Halt::Close => break false,

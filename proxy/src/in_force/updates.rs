@@ -67,6 +67,16 @@ impl ConfigUpdates {
         self.passthrough.is_some()
     }
 
+    /// Whether the connection began in passthrough though there are rules by now: they came while the client logged in. Asked before
+    /// its first command, and after the connection was counted: whoever switches tables sees it, or it sees the rules.
+    pub(crate) fn begins_outdated(&self) -> bool {
+        let has_rules = || {
+            self.rules(&self.snapshot())
+                .is_some_and(|rules| !rules.is_empty())
+        };
+        self.is_passthrough() && has_rules()
+    }
+
     /// Whether such a connection is to end now, since there are rules.
     pub(crate) fn poll_end(&mut self, rest: Rest, context: &mut Context<'_>) -> bool {
         let rules = self.rules(&self.snapshot());

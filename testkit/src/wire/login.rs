@@ -106,13 +106,15 @@ fn read_greeting(packet: &[u8]) -> Result<Greeting> {
     })
 }
 
-/// Logs in, over TLS if that is given.
+/// Logs in, over TLS if that is given; `greeted` comes between the server's greeting and its answer.
 pub(super) fn enter(
     mut channel: Channel,
     login: &Login,
     tls: Option<Arc<ClientConfig>>,
+    greeted: impl FnOnce() -> Result<()>,
 ) -> Result<(Link, Greeting)> {
     let greeting = read_greeting(&channel.read()?)?;
+    greeted()?;
     // MariaDB says by leaving the first bit out that it has capabilities of its own, and understands it all the same.
     let offered = greeting.capabilities | REQUIRED | capability::CONNECT_WITH_DB;
     let mut wanted = login.capabilities | REQUIRED;

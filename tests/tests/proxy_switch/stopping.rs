@@ -1,8 +1,10 @@
 //! Connections and programs that come to their end while tables go over.
 
-use keywright_testkit::{Flavour, ProxyProcess, Reply, Result, WAIT_MAX, wait_until};
+use keywright_testkit::{
+    Flavour, Login, ProxyProcess, Reply, Result, WAIT_MAX, Wire, assert_has, wait_until,
+};
 
-use crate::{Shop, id};
+use crate::{Shop, id, rule};
 
 pub(crate) fn a_connection_without_rules_is_ended_before_a_switch(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
@@ -23,6 +25,30 @@ pub(crate) fn a_connection_without_rules_is_ended_before_a_switch(flavour: Flavo
             .last_insert_id
             > 500
     );
+    Ok(())
+}
+
+/// Nobody waited for it: it was no connection yet when the tables went over.
+pub(crate) fn a_connection_whose_login_outlasts_a_switch_makes_no_ids(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.config.clone())?;
+    let port = proxy.port();
+    let mut late = Wire::connect_slowly(port, &Login::root("shop"), || {
+        let rule = rule("one", "rewrite").replace("fence = true", "fence = false");
+        let mut config = shop.config.clone();
+        config.rules.push(rule);
+        proxy.reload(config)?;
+        shop.wait_for(Some("one"))
+    })?;
+    late.send_query("INSERT INTO orders (a) VALUES (1)")?;
+    match late.read_query()?.as_slice() {
+        [Reply::Failed(fault)] => assert_has(&fault.to_string(), &["connect again"]),
+        other => panic!("{other:?}"),
+    }
+    let mut server = shop.server.wire("shop")?;
+    assert_eq!(server.rows("SELECT COUNT(*) FROM orders")?, [["0"]]);
     Ok(())
 }
 

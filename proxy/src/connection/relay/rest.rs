@@ -115,9 +115,7 @@ impl Relay {
             // What the fence has refused waits for more than that.
             RulesUpdate::AfterTransaction => !self.session.is_at_fence(),
             RulesUpdate::AfterCommand | RulesUpdate::Impossible => {
-                self.session.tell_outdated();
-                self.client
-                    .take_own(&mut self.upstream, self.session.to_client());
+                self.tell_outdated();
                 return false;
             }
         };
@@ -136,6 +134,13 @@ impl Relay {
             self.session.on_waited();
         }
         true
+    }
+
+    /// The client is told that the connection ends, since it cannot follow the rules that are in force.
+    pub(super) fn tell_outdated(&mut self) {
+        self.session.tell_outdated();
+        self.client
+            .take_own(&mut self.upstream, self.session.to_client());
     }
 
     /// Whether the timer has fired; if not, the task is woken when it does.
