@@ -181,7 +181,7 @@ impl InForce {
     /// Whether another configuration leaves no table with a fence and without keys.
     ///
     /// # Errors
-    /// It lacks a rule that gives keys.
+    /// It lacks a rule that gives keys, or one whose tables are being switched.
     pub fn may_leave(&self, config: &Config) -> Result<()> {
         let state = self.state();
         let known = state.known.iter().flatten();
@@ -190,13 +190,20 @@ impl InForce {
             .map(|(rule, _)| rule)
             .collect();
         let here = state.config.rules.iter().filter(|rule| rule.is_switched);
-        for rule in here.map(rule_name).filter(|rule| gives_keys.contains(rule)) {
+        for rule in here.map(rule_name) {
             let mut kept = config.rules.iter();
-            let is_kept = |kept: &Configured| rule_name(kept) == rule && kept.is_switched;
-            if !kept.any(is_kept) {
+            if kept.any(|kept| rule_name(kept) == rule && kept.is_switched) {
+                continue;
+            }
+            let tables = &rule.tables;
+            if gives_keys.contains(&rule) {
                 bail!(
-                    "tables of rule {} go by the switch: leave the rule, set mode = \"observe\" first, and send SIGHUP",
-                    rule.tables
+                    "tables of rule {tables} go by the switch: leave the rule, set mode = \"observe\" first, and send SIGHUP"
+                );
+            }
+            if state.held.contains(&rule) {
+                bail!(
+                    "tables of rule {tables} are being switched: send SIGHUP again when that is over"
                 );
             }
         }

@@ -18,12 +18,16 @@ impl<C: ClientConnections> Conductor<C> {
     /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
     pub(super) async fn undo(&self, attempt: u64, standing: &Standing) -> Result<()> {
         let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
-        let (mut reached, left) = self.reached(&recorded, standing).await?;
+        let (mut reached, mut left) = self.reached(&recorded, standing).await?;
         let claim = Claim::of(attempt, standing.leader.as_deref());
         for server in &mut reached {
             claim.take_over(&mut server.conn).await?;
             let names = changing(standing);
             let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
+            let found = (recorded.as_slice(), its.as_slice());
+            let unknown = servers::unknown_on(server, &self.config, &names, found).await?;
+            self.may_leave(&unknown, standing)?;
+            left.extend(unknown);
             for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
                 let ask = async || self.board.is_in(attempt, Phase::Ending).await;
                 let lifted = lift(&mut server.conn, column, its.counter, ask).await?;
@@ -97,14 +101,38 @@ impl<C: ClientConnections> Conductor<C> {
         // Who led has reached them by its own listeners. Somebody else may have others.
         let is_replaced = standing.leader.as_deref() == Some(self.board.program())
             && answering == self.config.listeners.len();
-        let held_up_ms = self.limits.peer_wait_ms.saturating_add(wait_ms_max);
-        if !is_replaced && standing.age_ms <= held_up_ms {
+        if !is_replaced && !self.is_held_up_long(standing) {
             bail!("the switch cannot be finished from here now: no listener reaches {where_is}");
         }
         tracing::warn!(
             "the switch is finished without a server that no listener reaches: {where_is}"
         );
         Ok((servers, left))
+    }
+
+    /// Whether whoever could finish the attempt better has had time for it.
+    fn is_held_up_long(&self, standing: &Standing) -> bool {
+        let limits = &self.limits;
+        standing.age_ms > limits.peer_wait_ms.saturating_add(limits.wait_ms_max)
+    }
+
+    /// Whether tables may be left fenced that are none of a rule here. A program that has the rule lifts the fences later, and sooner if it
+    /// finishes the attempt itself.
+    fn may_leave(&self, unknown: &[&Recorded], standing: &Standing) -> Result<()> {
+        let Some(its) = unknown.first() else {
+            return Ok(());
+        };
+        let table = format!("{}.{}", its.schema, its.table);
+        if !self.is_held_up_long(standing) {
+            bail!(
+                "the switch cannot be finished from here now: no rule of it here has the table {table}"
+            );
+        }
+        tracing::warn!(
+            table,
+            "the switch is finished without a table that no rule of it here has: a program that has one lifts its fence"
+        );
+        Ok(())
     }
 }
 

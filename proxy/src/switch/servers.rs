@@ -17,6 +17,9 @@ use crate::schema::{self, Extent, KeyColumn};
 /// How long a lock is waited for, seconds.
 const LOCK_WAIT_S_MAX: u32 = 1;
 
+/// How long a program may be silent that has locked a table, seconds.
+const SILENT_S_MAX: u32 = 30;
+
 /// A server, by a connection of the proxy's own.
 pub(super) struct Server {
     pub(super) conn: Conn,
@@ -100,9 +103,11 @@ async fn connect_by(config: &Config, listener: &Listener, at: usize) -> Result<S
         bail!("{}: there is no admin url", listener.bind);
     }
     let mut conn = schema::connect(config, listener).await?;
-    // Nothing asks for a lock for long: who waits for one keeps others waiting.
-    conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
-        .await?;
+    // Nothing asks for a lock for long, or keeps one: who does keeps others waiting.
+    conn.query_drop(format!(
+        "SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}, wait_timeout = {SILENT_S_MAX}"
+    ))
+    .await?;
     let identity = identity(&mut conn).await?;
     Ok(Server {
         conn,
@@ -192,13 +197,46 @@ pub(super) async fn recorded_on(
         let is_it = |(_, column): &(RuleName, KeyColumn)| {
             column.schema == its.schema && column.table == its.table
         };
-        // One that is not there any more has no fence.
         if let Some(at) = tables.iter().position(is_it) {
             let (name, column) = tables.swap_remove(at);
             found.push((its.clone(), name, column));
         }
     }
     Ok(found)
+}
+
+/// What was recorded of one server besides what was found there by these rules, and may have the attempt's fence: the configuration has no
+/// such rule, or another one before it. A table that is not there any more has no fence.
+pub(super) async fn unknown_on<'a>(
+    server: &mut Server,
+    config: &Config,
+    names: &BTreeSet<RuleName>,
+    (recorded, found): (&'a [Recorded], &[(Recorded, RuleName, KeyColumn)]),
+) -> Result<Vec<&'a Recorded>> {
+    let has = |name: &RuleName| config.rules.iter().any(|rule| name_of(rule) == *name);
+    let has_rules = names.iter().all(has);
+    let mut unknown = Vec::new();
+    for its in recorded
+        .iter()
+        .filter(|its| its.server == server.identity && !its.was_fenced)
+    {
+        let mut found = found.iter();
+        if found.any(|(of, ..)| (&of.schema, &of.table) == (&its.schema, &its.table)) {
+            continue;
+        }
+        // Another program's account may see tables that this one's does not.
+        if !has_rules || is_there(&mut server.conn, its).await? {
+            unknown.push(its);
+        }
+    }
+    Ok(unknown)
+}
+
+async fn is_there(conn: &mut Conn, its: &Recorded) -> Result<bool> {
+    let select =
+        "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
+    let row: Option<u8> = conn.exec_first(select, (&its.schema, &its.table)).await?;
+    Ok(row.is_some())
 }
 
 /// The first id above all rows of each table of these rules whose column the server does not count, with its rule.

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use keywright_testkit::{
     AT_FENCE, Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire,
-    free_port, make_store, wait_until,
+    assert_has, free_port, make_store, wait_until,
 };
 use nix::sys::signal::Signal;
 
+use super::ahead::is_fenced;
 use super::rule;
 
 /// How long the rules may take to be in force on the new server.
@@ -254,5 +255,63 @@ pub(super) fn a_server_is_replaced_in_the_middle_of_an_attempt(flavour: Flavour)
         Ok(store.wire("keywright")?.rows(keys)? == [["1"]])
     })?;
     assert!(insert(&proxy, 0)? > 2);
+    Ok(())
+}
+
+/// Whoever began an attempt dies behind its first fence, and the program that is left to end it has no such rule: it cannot lift that. Who has
+/// the rule does, and native ids go on where they were.
+pub(super) fn an_attempt_is_ended_by_a_program_without_its_rule(flavour: Flavour) -> Result<()> {
+    let store = Upstream::start_with(flavour, &[])?;
+    let start = || {
+        let server = Upstream::start_with(flavour, &[])?;
+        server.run("mysql", TABLE)?;
+        Ok::<Upstream, anyhow::Error>(server)
+    };
+    let (first, second) = (start()?, start()?);
+    first.run(
+        "shop",
+        "CREATE TABLE line (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store_url = make_store(&store, "keywright", &[("one", 1)])?;
+    let config = |rule: String| ProxyConfig {
+        store_url: store_url.clone(),
+        upstream_ports: vec![first.port(), second.port()],
+        rules: vec![rule],
+        more: "[limits]\nswitch_peer_wait_s = 2\n".to_owned(),
+        ..ProxyConfig::default()
+    };
+    let other = rule("one", "observe").replace("shop.orders", "shop.line");
+    let left = ProxyProcess::start(config(other))?;
+    let mut dies = ProxyProcess::start(config(rule("one", "observe")))?;
+    let mut locks = second.wire("shop")?;
+    locks.run("BEGIN")?;
+    locks.rows("SELECT * FROM orders")?;
+    let mut direct = first.wire("shop")?;
+    direct.run("INSERT INTO orders (a) VALUES (1)")?;
+    dies.reload(config(rule("one", "rewrite")))?;
+    wait_until("the first fence", WAIT_MAX, || {
+        is_fenced(&mut direct, "orders")
+    })?;
+    dies.kill9()?;
+    locks.run("COMMIT")?;
+    // Where ids go on the rows do not say any more.
+    let ids = direct.rows("SELECT MAX(id) FROM orders")?.concat().concat();
+    direct.run("DELETE FROM orders")?;
+    wait_until("the end of the attempt", WAIT_MAX, || {
+        let phase = "SELECT phase FROM keywright_switch";
+        Ok(store.wire("keywright")?.rows(phase)? == [["none"]])
+    })?;
+    let log = left.log();
+    assert_has(
+        &log,
+        &["finished without a table that no rule of it here has"],
+    );
+    dies.reconfigure(config(rule("one", "observe")));
+    dies.restart()?;
+    wait_until("the end of the fence", WAIT_MAX, || {
+        Ok(!is_fenced(&mut direct, "orders")?)
+    })?;
+    let next = direct.rows("SELECT id FROM orders")?.concat().concat();
+    assert_eq!(next.parse::<u64>()?, ids.parse::<u64>()? + 1);
     Ok(())
 }
