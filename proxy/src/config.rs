@@ -134,8 +134,24 @@ impl Config {
         };
         let mut feeds = self.feeds.iter().zip(&newer.feeds);
         taken_at_start(self) != taken_at_start(newer)
+            || self.store.needs_restart(&newer.store)
             || self.feeds.len() != newer.feeds.len()
             || !feeds.all(|(old, new)| old.is_as_written(new))
+    }
+
+    /// What a running program goes by that reads a newer file: what only a start takes stays as it is.
+    #[must_use]
+    pub fn reloaded(&self, newer: Config) -> Config {
+        Config {
+            store: self.store.connected_by(&newer.store),
+            listeners: newer.listeners,
+            ports: newer.ports,
+            rules: newer.rules,
+            schema_refresh_s: newer.schema_refresh_s,
+            switch_peer_wait_s: newer.switch_peer_wait_s,
+            digest: newer.digest,
+            ..self.clone()
+        }
     }
 
     /// Rules that only observe.

@@ -348,6 +348,30 @@ fn passwords_are_not_shown() -> Result<()> {
 }
 
 #[test]
+fn a_running_program_keeps_what_only_a_start_takes() -> Result<()> {
+    let config = Config::parse(SAMPLE)?;
+    let with = |line: &str, other: &str| Config::parse(&SAMPLE.replace(line, other));
+    let layout = "layout = \"js53\"";
+    for newer in [
+        with("# switch_wait_ms_max = 3000", "switch_wait_ms_max = 9000")?,
+        with("# wait_ms_max = 2000", "wait_ms_max = 2001")?,
+        with("# layout = \"twitter\"", layout)?,
+    ] {
+        assert!(config.needs_restart(&newer));
+        // However often it is read.
+        let running = config.reloaded(newer.clone()).reloaded(newer.clone());
+        assert_eq!(running.held_ms_max(), config.held_ms_max());
+        assert_eq!(running.store.layout(), config.store.layout());
+        assert_eq!(running.store.wait_ms_max(), config.store.wait_ms_max());
+        assert!(!config.needs_restart(&running) && running.needs_restart(&newer));
+    }
+    let newer = with("# schema_refresh_s = 60", "schema_refresh_s = 61")?;
+    assert!(!config.needs_restart(&newer));
+    assert_eq!(config.reloaded(newer).schema_refresh_s, 61);
+    Ok(())
+}
+
+#[test]
 fn hidden_tags_are_for_what_goes_with_them() -> Result<()> {
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), "\\x000102030405060708090a0b0c0d0e0f\n")?;

@@ -72,7 +72,7 @@ pub struct StoreSettings {
 }
 
 /// What is bounded, and by how much.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) connections_max: usize,
     pub(crate) store_ms_max: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Limits {
 }
 
 /// What rows of other systems' tables do not say, and key ports neither.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagDefaults {
     pub(crate) step: i64,
     pub(crate) refill_percent: u32,

@@ -1,8 +1,8 @@
 //! Keys of every kind keep to what is theirs, however an INSERT comes.
 
 use keywright_testkit::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, assert_has,
-    make_store,
+    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
+    make_store, wait_until,
 };
 
 keywright_testkit::on_both_flavours!(
@@ -205,6 +205,11 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
             "and `had`.`t_0` has ids up to 900000: those between may be given a second time",
         ],
     );
+    let proxy = ProxyProcess::start(config.clone())?;
+    wait_until("the same of a program that starts", WAIT_MAX, || {
+        Ok(proxy.log().contains("`had`.`t_0` has ids up to 900000"))
+    })?;
+    drop(proxy);
     let mut blind = config;
     blind.rules[1] = blind.rules[1].replace("segment:none", "segment:blind");
     blind.more =

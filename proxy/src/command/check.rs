@@ -206,7 +206,7 @@ fn to_be_switched(configured: &Config, config: &Config) -> Vec<String> {
 
 /// Tags that are to give ids which tables have already, and servers of which that is not known. That the store cannot be asked is told
 /// elsewhere.
-async fn stale_tags(config: &Config, keys: &Keys) -> Vec<String> {
+pub(super) async fn stale_tags(config: &Config, keys: &Keys) -> Vec<String> {
     // A rule that gives no keys yet is switched above all ids.
     let gives_keys = |rule: &&Configured| !rule.is_switched || rule.rule.mode == Mode::Rewrite;
     let config = &Config {

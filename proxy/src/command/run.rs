@@ -18,6 +18,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::check::stale_tags;
 use super::schema_refresh::SchemaRefresh;
 use super::switching::Switching;
 use super::{File, hidden, ordered};
@@ -232,7 +233,18 @@ impl<'a> Running<'a> {
             switching.settle().await;
         }
         running.refresh_schema_now();
+        running.tell_stale_tags();
         Ok(running)
+    }
+
+    /// A store that is older than the tables, or keys of the application's own: nobody waits until all of them are looked at.
+    fn tell_stale_tags(&self) {
+        let (config, keys) = (self.in_force.config(), self.keys.clone());
+        tokio::spawn(async move {
+            for warning in stale_tags(&config, &keys).await {
+                tracing::warn!("{warning}");
+            }
+        });
     }
 
     /// Where a rule is switched, and no other was before.
@@ -375,15 +387,41 @@ impl<'a> Running<'a> {
         let failed = |failure: Failure| anyhow::anyhow!("{failure}");
         let can = self.keys.can_connect_by(&config.store).await;
         can.map_err(failed)?;
+        let needs_restart = self.config.needs_restart(&config);
+        let config = Arc::new(self.config.reloaded(config));
         self.keys.connect_by(&config.store);
-        let taken = self.take(Arc::new(config)).await;
+        let taken = self.take(config).await;
         if taken.is_err() {
             self.keys.connect_by(&self.config.store);
+        } else if needs_restart {
+            tracing::warn!(
+                "[store], [snowflake], limits, feeds, metrics and status stay as they were at the start, but for logins, schema_refresh_s and switch_peer_wait_s: others take a restart"
+            );
         }
         taken
     }
 
+    /// Where no rule was switched before, others wait for this program before it reads what is in force: else they would change that, and
+    /// it would go by the old until its first step.
     async fn take(&mut self, config: Arc<Config>) -> Result<()> {
+        let begins = self.switching.is_none() && config.follows_the_switch();
+        if begins {
+            let heard = self.board.beat(None).await;
+            heard.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        }
+        let taken = self.put_in_force(config).await;
+        if begins {
+            if let Some(switching) = &mut self.switching {
+                switching.beat().await;
+            }
+            if let Err(failure) = self.board.leave().await {
+                tracing::debug!(%failure, "others wait for this program's reload until it was silent for long");
+            }
+        }
+        taken
+    }
+
+    async fn put_in_force(&mut self, config: Arc<Config>) -> Result<()> {
         are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
         are_at_home(&self.keys, &config.tags()).await?;
         are_not_ordered(&self.keys, &config).await?;
@@ -395,18 +433,17 @@ impl<'a> Running<'a> {
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
-        let schema_refresh = SchemaRefresh::begin(effective, counters, board, false).await?;
+        let begun = SchemaRefresh::begin(effective, counters, board, false);
+        let schema_refresh = match &mut self.switching {
+            Some(switching) => switching.beat_during(begun).await?,
+            None => begun.await?,
+        };
         self.in_force.configure(
             Arc::clone(&config),
             schema_refresh.facts(),
             standing.as_ref(),
         )?;
         self.schema_refresh = schema_refresh;
-        if self.config.needs_restart(&config) {
-            tracing::warn!(
-                "limits, feeds, metrics and status stay as they were at the start, but for schema_refresh_s and switch_peer_wait_s: others take a restart"
-            );
-        }
         self.config = Arc::clone(&config);
         self.keys
             .keep_ranges_by(&config.digest, config.peer_wait_ms());

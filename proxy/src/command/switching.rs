@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +75,13 @@ fn failed(failure: Failure) -> anyhow::Error {
     anyhow::anyhow!("{failure}")
 }
 
+fn limits(config: &Config) -> Limits {
+    Limits {
+        wait_ms_max: config.switch_wait_ms_max,
+        peer_wait_ms: config.peer_wait_ms(),
+    }
+}
+
 impl Switching {
     /// Of a program that begins.
     pub(super) fn new(
@@ -83,10 +91,7 @@ impl Switching {
         (in_force, counters): (Arc<InForce>, Arc<Counters>),
     ) -> Self {
         let board = Switchboard::new(keys);
-        let limits = Limits {
-            wait_ms_max: config.switch_wait_ms_max,
-            peer_wait_ms: config.peer_wait_ms(),
-        };
+        let limits = limits(&config);
         let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let place = format!("{} {}", keywright_store::host(), file.display());
         Self {
@@ -120,12 +125,8 @@ impl Switching {
         let now = config.rules.iter().filter_map(wanted);
         let changed = now.filter(|wanted| !before.contains(wanted));
         self.changed.extend(changed.map(|wanted| wanted.rule));
-        let limits = Limits {
-            // Connections know it from the start.
-            wait_ms_max: self.config.switch_wait_ms_max,
-            peer_wait_ms: config.peer_wait_ms(),
-        };
-        self.conductor.configure(Arc::clone(&config), limits);
+        self.conductor
+            .configure(Arc::clone(&config), limits(&config));
         self.config = config;
         self.is_due = true;
         self.told_off.clear();
@@ -163,6 +164,24 @@ impl Switching {
             false => BUSY_MS,
         }))
         .await;
+    }
+
+    /// Does something else that takes its time: meanwhile others hear that the program is there.
+    pub(super) async fn beat_during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = sleep(Duration::from_millis(IDLE_MS)) => self.beat().await,
+            }
+        }
+    }
+
+    /// Others hear that the program is there.
+    pub(super) async fn beat(&mut self) {
+        if let Err(error) = self.conductor.beat_again().await {
+            tracing::debug!("the store does not hear that the program is there: {error:#}");
+        }
     }
 
     /// One step. True: what is in force is what is wanted, or nothing can be done about it now.
@@ -230,10 +249,11 @@ impl Switching {
         self.next_fence = now + Duration::from_secs(self.config.schema_refresh_s);
         self.rechecked = met;
         self.is_due = true;
-        if self.conductor.lift_left().await? {
+        let limits = self.conductor.limits();
+        if limits.in_time(self.conductor.lift_left()).await? {
             self.conductor.connections().renew();
         }
-        self.conductor.fence_missing().await
+        limits.in_time(self.conductor.fence_missing()).await
     }
 
     /// Notes in the store what the configuration wants and is in force; that differs from this before a switch.
@@ -318,7 +338,8 @@ impl Switching {
             let now = Instant::now();
             if self.conductor.has_ahead() && now >= self.no_fence_before {
                 self.no_fence_before = now + Duration::from_millis(RECHECK_MS_MIN);
-                self.conductor.fence_missing().await?;
+                let limits = self.conductor.limits();
+                limits.in_time(self.conductor.fence_missing()).await?;
             }
             bail!(
                 "tables are not switched yet: {holder} is not heard of, and may come back until it was silent for {} s",

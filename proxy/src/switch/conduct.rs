@@ -45,6 +45,21 @@ pub struct Limits {
     pub peer_wait_ms: u64,
 }
 
+impl Limits {
+    /// What is asked of servers in one step. Meanwhile this program neither says that it is there nor follows others: who is silent for too
+    /// long is not waited for.
+    ///
+    /// # Errors
+    /// They take too long, or that of what is asked.
+    pub async fn in_time<T>(self, asked: impl Future<Output = Result<T>>) -> Result<T> {
+        let servers_ms_max = self.wait_ms_max.max(self.peer_wait_ms / 2);
+        match timeout(Duration::from_millis(servers_ms_max), asked).await {
+            Ok(answered) => answered,
+            Err(_) => Err(anyhow!("the servers took longer than {servers_ms_max} ms")),
+        }
+    }
+}
+
 /// A program in the switch.
 pub struct Conductor<C> {
     pub(super) board: Switchboard,
@@ -111,6 +126,11 @@ impl<C: ClientConnections> Conductor<C> {
         self.holds.is_some()
     }
 
+    /// How long things may take.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Its connections.
     pub fn connections(&self) -> &C {
         &self.connections
@@ -171,11 +191,22 @@ impl<C: ClientConnections> Conductor<C> {
                     tracing::warn!(attempt, "the switch took too long, and is given up");
                 }
             }
-            Next::Undo(attempt) => self.undo(attempt, &standing).await?,
-            Next::Complete(attempt) => self.complete(attempt, &standing).await?,
-            Next::Wait => self.say_again(self.beat.and_then(|(held, _)| held)).await?,
+            Next::Undo(attempt) => self.limits.in_time(self.undo(attempt, &standing)).await?,
+            Next::Complete(attempt) => {
+                let completed = self.complete(attempt, &standing);
+                self.limits.in_time(completed).await?;
+            }
+            Next::Wait => self.beat_again().await?,
         }
         Ok(next)
+    }
+
+    /// Says that the program is there, and what it said last.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn beat_again(&mut self) -> Result<()> {
+        self.say_again(self.beat.and_then(|(held, _)| held)).await
     }
 
     /// What the store says. While it was away nobody was heard of: that is no silence of theirs.

@@ -154,7 +154,9 @@ impl<C: ClientConnections> Conductor<C> {
         let given = given(standing);
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
-            match self.ahead(&mut servers, &given, Look::BehindSwitch).await {
+            let limits = self.limits;
+            let ahead = self.ahead(&mut servers, &given, Look::BehindSwitch);
+            match limits.in_time(ahead).await {
                 Ok(ahead) => self.connections().note_ahead(ahead),
                 Err(error) => {
                     tracing::warn!(
@@ -174,7 +176,9 @@ impl<C: ClientConnections> Conductor<C> {
             return;
         }
         let mut servers = self.some_servers().await;
-        match self.ahead(&mut servers, &given, Look::WithoutStore).await {
+        let limits = self.limits;
+        let ahead = self.ahead(&mut servers, &given, Look::WithoutStore);
+        match limits.in_time(ahead).await {
             Ok(ahead) => self.connections().note_ahead(ahead),
             Err(error) => {
                 tracing::warn!("whether tables in force have their fence is not known: {error:#}");

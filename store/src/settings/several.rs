@@ -129,6 +129,36 @@ impl StoreSettings {
                     && one.settings.readable_buckets == other.settings.readable_buckets
             })
     }
+
+    /// The same, connected to as newer settings of the same stores say: a running program takes nothing else over of them.
+    #[must_use]
+    pub fn connected_by(&self, newer: &Self) -> Self {
+        let mut its = Self {
+            engine: newer.engine.clone(),
+            ..self.clone()
+        };
+        for (store, newer) in its.further.iter_mut().zip(&newer.further) {
+            store.settings = store.settings.connected_by(&newer.settings);
+        }
+        its
+    }
+
+    /// Whether newer settings of the same stores say something else than how they are connected to.
+    pub fn needs_restart(&self, newer: &Self) -> bool {
+        let taken_at_start = |of: &Self| {
+            let (limits, tags) = (of.limits, of.tags);
+            (
+                limits,
+                tags,
+                of.snowflake.clone(),
+                of.slot_groups,
+                of.kept.clone(),
+            )
+        };
+        let mut further = self.further.iter().zip(&newer.further);
+        taken_at_start(self) != taken_at_start(newer)
+            || further.any(|(store, newer)| store.settings.needs_restart(&newer.settings))
+    }
 }
 
 fn several(

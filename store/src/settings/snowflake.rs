@@ -8,7 +8,7 @@ use super::worker;
 use crate::worker_ids::WorkerIds;
 
 /// Settings of snowflake and readable ids, checked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SnowflakeSettings {
     pub(crate) layout: Layout,
     pub(crate) worker_id: Option<WorkerId>,

@@ -41,9 +41,14 @@ use obstacles::{
 };
 use replaced::{
     a_server_is_replaced_in_the_middle_of_an_attempt, a_server_takes_over_while_others_write,
+    an_attempt_is_ended_by_a_program_without_its_rule,
 };
-use silent::a_key_port_goes_by_what_its_program_knows_before_it_follows;
+use silent::{
+    a_key_port_goes_by_what_its_program_knows_before_it_follows,
+    a_program_is_heard_of_while_it_reads_its_file,
+};
 use stopping::{
+    a_connection_whose_login_outlasts_a_switch_makes_no_ids,
     a_connection_without_rules_is_ended_before_a_switch,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     one_that_is_at_something_is_ended_behind_it,
@@ -60,6 +65,7 @@ keywright_testkit::on_both_flavours!(
     a_table_that_somebody_locks_is_named_and_nothing_changes,
     a_restart_switches_too_and_an_old_file_takes_nothing_back,
     a_connection_without_rules_is_ended_before_a_switch,
+    a_connection_whose_login_outlasts_a_switch_makes_no_ids,
     one_that_is_at_something_is_ended_behind_it,
     what_is_in_the_way_is_told_before,
     a_fence_of_another_rule_is_not_taken_for_ones_own,
@@ -82,8 +88,10 @@ keywright_testkit::on_both_flavours!(
     each_tag_begins_above_its_own_tables,
     a_server_takes_over_while_others_write,
     a_server_is_replaced_in_the_middle_of_an_attempt,
+    an_attempt_is_ended_by_a_program_without_its_rule,
     a_program_dies_before_the_fence_of_a_late_table,
     a_key_port_goes_by_what_its_program_knows_before_it_follows,
+    a_program_is_heard_of_while_it_reads_its_file,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.

@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 
 use keywright_testkit::redis::RespClient;
 use keywright_testkit::{
-    Flavour, ProxyConfig, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until,
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
+    wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{Shop, rule};
 
+/// How long a reload takes whose server says nothing, milliseconds.
+const RELOAD_MS: i64 = 10_000;
 /// Ids that a table has before it goes over.
 const NATIVE_MAX: i64 = 60_000;
 
@@ -91,5 +94,35 @@ pub(super) fn a_key_port_goes_by_what_its_program_knows_before_it_follows(
         Ok(true)
     })?;
     open.run(insert)?;
+    Ok(())
+}
+
+/// Its server says nothing more while the file is read: that is no silence of the program.
+pub(super) fn a_program_is_heard_of_while_it_reads_its_file(flavour: Flavour) -> Result<()> {
+    let store = Upstream::start_with(flavour, &[])?;
+    let server = Upstream::start_with(flavour, &[])?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE shop; USE shop; CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let proxy = ProxyProcess::start(ProxyConfig {
+        store_url: make_store(&store, "keywright", &[("one", 1)])?,
+        upstream_ports: vec![server.port()],
+        rules: vec![rule("one", "observe")],
+        more: format!("[limits]\nconnect_ms_max = {RELOAD_MS}\n"),
+        ..ProxyConfig::default()
+    })?;
+    let mut store = store.wire("keywright")?;
+    let silent = "SELECT COALESCE(MAX(TIMESTAMPDIFF(MICROSECOND, seen_at, UTC_TIMESTAMP(6)) DIV 1000), 0) FROM keywright_program";
+    server.signal(Signal::SIGSTOP)?;
+    proxy.reload_again()?;
+    let mut longest_ms = 0;
+    wait_until("the end of the reload", WAIT_MAX, || {
+        let ms = store.rows(silent)?.concat().concat().parse::<i64>()?;
+        longest_ms = longest_ms.max(ms);
+        Ok(proxy.log().contains("reload failed"))
+    })?;
+    server.signal(Signal::SIGCONT)?;
+    assert!((1..RELOAD_MS / 2).contains(&longest_ms), "{longest_ms} ms");
     Ok(())
 }
