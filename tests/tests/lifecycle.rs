@@ -245,6 +245,44 @@ fn dropped_tag_goes_on_above_what_it_issued() -> Result<()> {
 }
 
 /// Everything in the transaction that a migration tool wraps around it; then the same, undone and repeated.
+/// Somebody says that its ids may come again: who drew of it before, in a transaction that is still open, goes on with none of them.
+#[test]
+fn a_tag_that_begins_anew_is_not_issued_by_who_drew_of_the_old() -> Result<()> {
+    let server = server()?;
+    let mut manager = server.client("postgres")?;
+    set_up(&mut manager, 1)?;
+    let drop = "SELECT keywright.drop_tag('orders')";
+    let create = "SELECT keywright.create_tag('orders', step => 100, forget_issued => true)";
+    let extension = "DROP EXTENSION keywright; CREATE EXTENSION keywright";
+    for anew in [
+        &[drop, create][..],
+        &["BEGIN", drop, create, "COMMIT"],
+        &[extension, create],
+    ] {
+        let mut open = server.client("postgres")?;
+        open.batch_execute("BEGIN")?;
+        let next = "SELECT next_biz_id('orders')";
+        let before = query_i64(&mut open, next)?;
+        for statement in anew {
+            manager.batch_execute(statement)?;
+        }
+        let mut ids: Vec<i64> = Vec::new();
+        for _ in 0..3 {
+            ids.push(query_i64(&mut manager, next)?);
+        }
+        assert_eq!(ids, [1, 2, 3], "it began at {before} before");
+        ids.extend(query_i64(&mut open, next).ok());
+        for _ in 0..150 {
+            ids.push(query_i64(&mut manager, next)?);
+        }
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count, "{anew:?}: an id came twice");
+    }
+    Ok(())
+}
+
 #[test]
 fn everything_in_one_transaction() -> Result<()> {
     const MIGRATION: &str = "BEGIN; CREATE EXTENSION keywright; \

@@ -160,8 +160,37 @@ pub fn relation(relation: pg_sys::Oid) {
         "snowflake_bound" => note_bound(relation, TimeKind::Snowflake, true).or_raise(),
         "snowflake_spare_bound" => note_bound(relation, TimeKind::Snowflake, false).or_raise(),
         "readable_bound" => note_bound(relation, TimeKind::Readable, true).or_raise(),
-        _ => close_tag(relation),
+        _ => end_tag(relation).or_raise(),
     }
+}
+
+/// The sequence of a tag is about to be dropped, and its ids may come again by another one. What is left of them in memory nobody issues any
+/// more, whatever transaction he is in: who looked the tag up before needs a refill, and looks again.
+fn end_tag(sequence: pg_sys::Oid) -> Result<(), Failure> {
+    let transaction = transaction::subtransaction_number();
+    let ours = process::database().to_u32();
+    for (tag, key) in directory::slots::<TagSlot>() {
+        if !key.is_in(ours) || key.sequence() != sequence {
+            continue;
+        }
+        let slot = tag.slot;
+        let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
+        let urgency = Urgency::Needed { deadline };
+        let is_gone = || !tag.is_current();
+        let held = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), is_gone)?;
+        if is_gone() {
+            continue;
+        }
+        if held.is_none() {
+            return Err(turn::held_up(&slot.gate));
+        }
+        // What was dropped before stays so, whatever becomes of this.
+        if !reuse::is_dropped(slot) {
+            slot.closed_by().store(transaction, Ordering::Release);
+        }
+        slot.drain();
+    }
+    Ok(())
 }
 
 /// The transaction, or part of one, that has noted what did not arrive.
