@@ -400,11 +400,19 @@ fn ends_and_directions_of_sequences() -> Result<()> {
     });
     let mut listening = config.connect(NoTls)?;
     listening.batch_execute("SELECT keywright.adopt('doubled', 'doubled', 'id')")?;
+    listening.batch_execute(
+        "CREATE SEQUENCE hidden_in_it; \
+         CREATE FUNCTION next_of_it() RETURNS bigint LANGUAGE sql AS $$SELECT nextval('hidden_in_it')$$; \
+         CREATE TABLE called (id bigint PRIMARY KEY DEFAULT next_of_it(), b text DEFAULT 'x'); \
+         SELECT keywright.adopt('called', 'called', 'id')",
+    )?;
     let said = said.lock().map_err(|_| anyhow!("a notice panicked"))?;
     assert!(
         said.iter()
             .any(|message| message.contains("computed its values out of a sequence's numbers")),
         "{said:?}"
     );
+    let unknown = |message: &&String| message.contains("how far it came is not known");
+    assert_eq!(said.iter().filter(unknown).count(), 1, "{said:?}");
     Ok(())
 }

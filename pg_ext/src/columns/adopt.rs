@@ -87,11 +87,14 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
     let start = {
         let extension = cached::extension()?;
         let steps = steps(column)?;
-        let is_computed = column.is_computed();
+        let (is_computed, is_unknown) = (column.is_computed(), column.is_filled_by_others());
         let _owner = AsOwner::new(extension.owner);
         let start = begin_above(tag, above, &steps, &extension)?;
         if is_computed {
             warn_of_computed(tag);
+        }
+        if is_unknown {
+            warn_of_unknown(tag);
         }
         start
     };
@@ -197,6 +200,19 @@ fn warn_of_computed(tag: &Tag) {
     )
     .detail(format!("Ids of tag \"{tag}\" are all numbers above them."))
     .hint("If others have some of those numbers, release the column, and give the tag an increment and a remainder, or a max.")
+    .report(PgLogLevel::WARNING);
+}
+
+/// Rows that were deleted, and what was given and not inserted, nobody knows of.
+fn warn_of_unknown(tag: &Tag) {
+    Failure::new(
+        Cause::AdoptRefused,
+        "the column's default names no sequence, so how far it came is not known",
+    )
+    .detail(format!("Tag \"{tag}\" begins above the rows that are there."))
+    .hint(format!(
+        "If it gave greater ids, run SELECT keywright.advance_tag('{tag}', above => n) with the greatest of them in the same transaction."
+    ))
     .report(PgLogLevel::WARNING);
 }
 

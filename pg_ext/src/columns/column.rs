@@ -208,6 +208,21 @@ impl Column {
         .is_some()
     }
 
+    /// Whether a default names no sequence and no source of keywright's, so that nothing says how far it came.
+    pub fn is_filled_by_others(&self) -> bool {
+        query::one_row(
+            &format!(
+                "{PARTS} SELECT true FROM part p JOIN pg_attrdef ad ON ad.adrelid = p.oid AND ad.adnum = p.attnum \
+                 WHERE NOT {IS_KEYWRIGHTS} AND NOT EXISTS (SELECT FROM pg_depend d \
+                     JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S' \
+                     WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid AND d.refclassid = 'pg_class'::regclass) LIMIT 1"
+            ),
+            &self.arguments(),
+            |_| (),
+        )
+        .is_some()
+    }
+
     /// The class of numbers that the sequences behind the column give, where they go on by more than 1; `None`: they do not.
     ///
     /// # Errors
