@@ -140,7 +140,7 @@ impl<C: ClientConnections> Conductor<C> {
                 None => self.note(attempt, server, &column).await?,
                 Some(own) if column.fenced && !own.has(&name, &table) => {
                     let why = format!(
-                        "{} has a fence already, of another rule or out of a dump: lift it first, and see that no other tag gives it keys",
+                        "{} has a fence already, of another rule, of another store or out of a dump: see that nobody else gives it keys, and lift it first, as keywright release says",
                         table.1
                     );
                     return self.give_up(attempt, why).await.map(|()| None);
