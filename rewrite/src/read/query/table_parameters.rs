@@ -47,16 +47,17 @@ impl Cursor<'_> {
                 }
                 Kind::Mark(b'.') => reading.is_qualified = true,
                 Kind::Word if !was_qualified => {
-                    if !reading.keyword(token, self.text) {
+                    let are_tables = reading.keyword(token, self.text);
+                    if !are_tables {
                         return Ok(false);
                     }
                 }
                 Kind::Parameter | Kind::Variable
-                    if !reading.in_list && reading.queries.contains(&true) =>
+                    if !reading.in_list
+                        && reading.queries.contains(&true)
+                        && !token.of(self.text).starts_with(b"@@") =>
                 {
-                    if !token.of(self.text).starts_with(b"@@") {
-                        return Ok(true);
-                    }
+                    return Ok(true);
                 }
                 _ => {}
             }
