@@ -1,8 +1,9 @@
 //! What a program follows while it runs: its configuration, the servers, the switch.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
 use keywright_core::{Tag, nearest};
@@ -17,11 +18,15 @@ use keywright_store::{Failure, Keys};
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::check::stale_tags;
 use super::schema_refresh::SchemaRefresh;
 use super::switching::Switching;
 use super::{File, hidden, ordered};
+
+/// How often others hear of a program while it looks at servers, milliseconds.
+const BEAT_MS: u64 = 1_000;
 
 /// Whether the store has the tags. One that does not answer holds nobody up: keys that are reserved need none, and those that are not
 /// are waited for. But a tag that comes into force while others are must be known.
@@ -436,7 +441,13 @@ impl<'a> Running<'a> {
         let begun = SchemaRefresh::begin(effective, counters, board, false);
         let schema_refresh = match &mut self.switching {
             Some(switching) => switching.beat_during(begun).await?,
-            None => begun.await?,
+            None => {
+                let (board, follows) = (self.board.clone(), config.follows_the_switch());
+                tokio::select! {
+                    begun = begun => begun?,
+                    never = beat(&board, follows) => match never {},
+                }
+            }
         };
         self.in_force.configure(
             Arc::clone(&config),
@@ -453,5 +464,15 @@ impl<'a> Running<'a> {
         self.begin_switching();
         self.refresh_schema_now();
         Ok(())
+    }
+}
+
+/// Others hear of a program that is not in the switch yet, but for `follows`; without end.
+async fn beat(board: &Switchboard, follows: bool) -> Infallible {
+    loop {
+        sleep(Duration::from_millis(BEAT_MS)).await;
+        if follows && let Err(failure) = board.beat(None).await {
+            tracing::debug!(%failure, "the store does not hear that the program is there");
+        }
     }
 }

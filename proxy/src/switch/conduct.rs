@@ -52,7 +52,11 @@ impl Limits {
     /// # Errors
     /// They take too long, or that of what is asked.
     pub async fn in_time<T>(self, asked: impl Future<Output = Result<T>>) -> Result<T> {
-        let servers_ms_max = self.wait_ms_max.max(self.peer_wait_ms / 2);
+        // To connect to those that can be reached takes one such time at most.
+        let servers_ms_max = self
+            .wait_ms_max
+            .saturating_mul(4)
+            .max(self.peer_wait_ms / 2);
         match timeout(Duration::from_millis(servers_ms_max), asked).await {
             Ok(answered) => answered,
             Err(_) => Err(anyhow!("the servers took longer than {servers_ms_max} ms")),

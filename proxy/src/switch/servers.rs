@@ -12,11 +12,13 @@ use mysql_async::{Conn, Row};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, Configured, Listener};
-use crate::schema::{self, Extent, KeyColumn};
+use crate::schema::{self, Extent, KeyColumn, quoted};
 
 /// How long a lock is waited for, seconds.
 const LOCK_WAIT_S_MAX: u32 = 1;
 
+/// No such schema, no such table.
+const GONE: [u16; 2] = [1049, 1146];
 /// How long a program may be silent that has locked a table, seconds.
 const SILENT_S_MAX: u32 = 30;
 
@@ -224,19 +226,21 @@ pub(super) async fn unknown_on<'a>(
         if found.any(|(of, ..)| (&of.schema, &of.table) == (&its.schema, &its.table)) {
             continue;
         }
-        // Another program's account may see tables that this one's does not.
-        if !has_rules || is_there(&mut server.conn, its).await? {
+        if !has_rules || may_be_there(&mut server.conn, its).await {
             unknown.push(its);
         }
     }
     Ok(unknown)
 }
 
-async fn is_there(conn: &mut Conn, its: &Recorded) -> Result<bool> {
-    let select =
-        "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
-    let row: Option<u8> = conn.exec_first(select, (&its.schema, &its.table)).await?;
-    Ok(row.is_some())
+/// Whether a table is not certain to be gone: another program's account may have rights on it that this one's lacks.
+async fn may_be_there(conn: &mut Conn, its: &Recorded) -> bool {
+    let (schema, table) = (quoted(&its.schema), quoted(&its.table));
+    let select = format!("SELECT 1 FROM {schema}.{table} LIMIT 0");
+    match conn.query_drop(select).await {
+        Err(mysql_async::Error::Server(error)) => !GONE.contains(&error.code),
+        Ok(()) | Err(_) => true,
+    }
 }
 
 /// The first id above all rows of each table of these rules whose column the server does not count, with its rule.
