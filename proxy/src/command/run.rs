@@ -1,9 +1,10 @@
 //! What a program follows while it runs: its configuration, the servers, the switch.
 
+mod reload;
+
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use keywright_core::{Tag, nearest};
@@ -13,20 +14,16 @@ use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::schema;
 use keywright_proxy::switch::rule_name;
+use keywright_store::Keys;
 use keywright_store::switch::{RuleName, Standing, Switchboard};
-use keywright_store::{Failure, Keys};
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::check::stale_tags;
 use super::schema_refresh::SchemaRefresh;
 use super::switching::Switching;
 use super::{File, hidden, ordered};
-
-/// How often others hear of a program while it looks at servers, milliseconds.
-const BEAT_MS: u64 = 1_000;
 
 /// Whether the store has the tags. One that does not answer holds nobody up: keys that are reserved need none, and those that are not
 /// are waited for. But a tag that comes into force while others are must be known.
@@ -377,102 +374,6 @@ impl<'a> Running<'a> {
                 _ = &mut *has_ended => return,
                 () = switching.pause() => {}
             }
-        }
-    }
-
-    /// The rules and certificates as they are now, and how the store is connected to. Where is listened and the store itself stay as
-    /// they are until the next start.
-    async fn reload(&mut self) -> Result<()> {
-        let config = self.file.load()?;
-        if !self.config.listens_as(&config) {
-            bail!("listeners have changed, which needs a restart");
-        }
-        self.in_force.may_leave(&config)?;
-        hidden::have_not_changed(&self.config, &config)?;
-        let failed = |failure: Failure| anyhow::anyhow!("{failure}");
-        let can = self.keys.can_connect_by(&config.store).await;
-        can.map_err(failed)?;
-        let needs_restart = self.config.needs_restart(&config);
-        let config = Arc::new(self.config.reloaded(config));
-        self.keys.connect_by(&config.store);
-        let taken = self.take(config).await;
-        if taken.is_err() {
-            self.keys.connect_by(&self.config.store);
-        } else if needs_restart {
-            tracing::warn!(
-                "[store], [snowflake], limits, feeds, metrics and status stay as they were at the start, but for logins, schema_refresh_s and switch_peer_wait_s: others take a restart"
-            );
-        }
-        taken
-    }
-
-    /// Where no rule was switched before, others wait for this program before it reads what is in force: else they would change that, and
-    /// it would go by the old until its first step.
-    async fn take(&mut self, config: Arc<Config>) -> Result<()> {
-        let begins = self.switching.is_none() && config.follows_the_switch();
-        if begins {
-            let heard = self.board.beat(None).await;
-            heard.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        }
-        let taken = self.put_in_force(config).await;
-        if begins {
-            if let Some(switching) = &mut self.switching {
-                switching.beat().await;
-            }
-            if let Err(failure) = self.board.leave().await {
-                tracing::debug!(%failure, "others wait for this program's reload until it was silent for long");
-            }
-        }
-        taken
-    }
-
-    async fn put_in_force(&mut self, config: Arc<Config>) -> Result<()> {
-        are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
-        are_at_home(&self.keys, &config.tags()).await?;
-        are_not_ordered(&self.keys, &config).await?;
-        hidden::are_alike(&self.keys, &config).await?;
-        let standing = standing(&config, &self.keys).await;
-        if config.follows_the_switch() && standing.is_none() {
-            bail!("the store does not say where keys come from now");
-        }
-        let known = standing.as_ref().map(in_force::key_spaces_of);
-        let effective = Arc::new(in_force::effective(&config, known.as_ref()));
-        let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
-        let begun = SchemaRefresh::begin(effective, counters, board, false);
-        let schema_refresh = match &mut self.switching {
-            Some(switching) => switching.beat_during(begun).await?,
-            None => {
-                let (board, follows) = (self.board.clone(), config.follows_the_switch());
-                tokio::select! {
-                    begun = begun => begun?,
-                    never = beat(&board, follows) => match never {},
-                }
-            }
-        };
-        self.in_force.configure(
-            Arc::clone(&config),
-            schema_refresh.facts(),
-            standing.as_ref(),
-        )?;
-        self.schema_refresh = schema_refresh;
-        self.config = Arc::clone(&config);
-        self.keys
-            .keep_ranges_by(&config.digest, config.peer_wait_ms());
-        if let Some(switching) = &mut self.switching {
-            switching.configure(config);
-        }
-        self.begin_switching();
-        self.refresh_schema_now();
-        Ok(())
-    }
-}
-
-/// Others hear of a program that is not in the switch yet, but for `follows`; without end.
-async fn beat(board: &Switchboard, follows: bool) -> Infallible {
-    loop {
-        sleep(Duration::from_millis(BEAT_MS)).await;
-        if follows && let Err(failure) = board.beat(None).await {
-            tracing::debug!(%failure, "the store does not hear that the program is there");
         }
     }
 }
