@@ -73,6 +73,9 @@ pub enum Cause {
     /// hand, `ALTER SUBSCRIPTION … REFRESH SEQUENCES`), or a tag was restored without its bound. `keywright.advance_tag` says
     /// how far it was used.
     BoundDamaged,
+    /// Something else than keywright's functions changes its tables or sequences: a statement by hand, a subscription, `SET UNLOGGED`,
+    /// `ALTER SEQUENCE`. Ids would come twice. Use the functions in schema `keywright`; publish your own tables only.
+    OwnTables,
     /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed.
     /// Commit first.
     IdentityUncommitted,
@@ -224,7 +227,7 @@ const HTTP_STATUSES: [(Cause, u16); 10] = [
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 33] = [
+    pub const OF_POSTGRES: [Self; 34] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -253,6 +256,7 @@ impl Cause {
         Self::InExtensionScript,
         Self::NotPromoted,
         Self::BoundDamaged,
+        Self::OwnTables,
         Self::IdentityUncommitted,
         Self::NotFed,
         Self::HandOverRefused,
@@ -337,6 +341,7 @@ impl Cause {
             Self::InExtensionScript  => Row::of("in_extension_script", "0A000", 1235, false, "setup"),
             Self::NotPromoted        => Row::of("not_promoted", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
+            Self::OwnTables          => Row::of("own_tables", "55000", ARGUMENTS, false, "access"),
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
             Self::NotFed             => Row::of("not_fed", "55P03", NO_KEY, true, "store"),
             Self::HandOverRefused    => Row::of("hand_over_refused", "55000", ARGUMENTS, false, "state"),

@@ -14,6 +14,7 @@ pub mod hide;
 pub mod layout;
 pub mod lower_bound;
 pub mod moving;
+pub mod own_tables;
 pub mod promoted;
 pub mod restored;
 pub mod tags;

@@ -61,6 +61,17 @@ COMMENT ON FUNCTION keywright.tag_inserted() IS 'gives a new tag, or one that a 
 REVOKE ALL ON FUNCTION keywright.tag_inserted() FROM PUBLIC;
 CREATE TRIGGER sequences AFTER INSERT ON keywright.tag FOR EACH ROW EXECUTE FUNCTION keywright.tag_inserted();
 
+CREATE FUNCTION keywright.only_by_functions() RETURNS trigger
+    LANGUAGE c VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'keywright_only_by_functions_wrapper';
+COMMENT ON FUNCTION keywright.only_by_functions() IS 'refuses changes of keywright.tag and keywright.node by hand or by a subscription: ids would come twice';
+REVOKE ALL ON FUNCTION keywright.only_by_functions() FROM PUBLIC;
+CREATE TRIGGER only_by_functions BEFORE UPDATE OR DELETE ON keywright.tag FOR EACH ROW EXECUTE FUNCTION keywright.only_by_functions();
+CREATE TRIGGER only_by_functions_whole BEFORE TRUNCATE ON keywright.tag FOR EACH STATEMENT EXECUTE FUNCTION keywright.only_by_functions();
+-- Also where a subscription makes the changes.
+ALTER TABLE keywright.tag ENABLE ALWAYS TRIGGER only_by_functions;
+ALTER TABLE keywright.tag ENABLE ALWAYS TRIGGER only_by_functions_whole;
+
 CREATE TABLE keywright.node (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
     layout  text    NOT NULL,
@@ -73,6 +84,11 @@ CREATE FUNCTION keywright.node_inserted() RETURNS trigger
 COMMENT ON FUNCTION keywright.node_inserted() IS 'leaves out a row that a dump brings back where it is set already, and refuses another';
 REVOKE ALL ON FUNCTION keywright.node_inserted() FROM PUBLIC;
 CREATE TRIGGER restored BEFORE INSERT ON keywright.node FOR EACH ROW EXECUTE FUNCTION keywright.node_inserted();
+CREATE TRIGGER only_by_functions BEFORE UPDATE OR DELETE ON keywright.node FOR EACH ROW EXECUTE FUNCTION keywright.only_by_functions();
+CREATE TRIGGER only_by_functions_whole BEFORE TRUNCATE ON keywright.node FOR EACH STATEMENT EXECUTE FUNCTION keywright.only_by_functions();
+ALTER TABLE keywright.node ENABLE ALWAYS TRIGGER restored;
+ALTER TABLE keywright.node ENABLE ALWAYS TRIGGER only_by_functions;
+ALTER TABLE keywright.node ENABLE ALWAYS TRIGGER only_by_functions_whole;
 COMMENT ON TABLE keywright.node IS 'layout and source of this database''s snowflake ids and time zone of its readable ids, twitter, native and UTC without a row; change them with keywright.set_layout, keywright.set_snowflake_source and keywright.set_readable_zone';
 
 CREATE SEQUENCE keywright.snowflake_bound       MINVALUE 0 START 0;

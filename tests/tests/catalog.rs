@@ -120,6 +120,7 @@ keywright.move_opened(text,integer,text) v u called owner owner
 keywright.move_to_fed(text,integer) v u called owner owner
 keywright.move_to_native(text,integer,text,text,bigint) v u called owner owner
 keywright.node_inserted() v u called owner owner
+keywright.only_by_functions() v u called caller owner
 keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
 keywright.release_assignment(text,integer) v u called owner owner

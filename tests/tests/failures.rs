@@ -182,10 +182,21 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             )
         }
         Cause::BoundDamaged => {
-            let damage = "SELECT keywright.set_layout('leaf'); UPDATE keywright.node SET layout = 'nonsense'";
+            let damage = "SELECT keywright.set_layout('leaf'); \
+                ALTER TABLE keywright.node DISABLE TRIGGER only_by_functions; \
+                UPDATE keywright.node SET layout = 'nonsense'";
             (
                 refused(damage, "SELECT snowflake_id()", cause, "damaged")?,
                 "restore",
+            )
+        }
+        Cause::OwnTables => {
+            let statement = "UPDATE keywright.tag SET increment = 2";
+            let create = "SELECT keywright.create_tag('t')";
+            let message = "only keywright's functions change the rows of its tables";
+            (
+                refused(create, statement, cause, message)?,
+                "publish your own tables only",
             )
         }
         Cause::IdentityUncommitted => {

@@ -21,6 +21,16 @@ pub fn damaged(what: &str) -> Failure {
         .hint("They are changed only through the functions in schema keywright; restore them from a backup.")
 }
 
+/// The failure of a table or sequence of ours that a crash would empty.
+pub fn unlogged(what: &str) -> Failure {
+    Failure::new(
+        Cause::BoundDamaged,
+        format!("keywright's own tables are damaged: {what} is unlogged"),
+    )
+    .detail("After a crash of the server it would be as it was made, and ids would come twice.")
+    .hint("If the server has not crashed since, ALTER TABLE … SET LOGGED mends it; else restore it from a backup.")
+}
+
 /// The failure of something of ours that is not there, which a DROP EXTENSION took if the extension is gone, too.
 pub fn missing(what: &str) -> Failure {
     let installed = query::one_row_as(

@@ -9,7 +9,32 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder};
 
 use crate::catalog::damage;
 use crate::failure::Failure;
+use crate::server::backend::BackendCell;
 use crate::server::query;
+
+/// How many of our own statements this session is running, one within the other.
+static RUNNING: BackendCell<u32> = BackendCell::new(0);
+
+/// While it lives, a statement of ours runs.
+struct Running(());
+
+impl Running {
+    fn begin() -> Self {
+        RUNNING.set(RUNNING.get().saturating_add(1));
+        Self(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.set(RUNNING.get().saturating_sub(1));
+    }
+}
+
+/// Whether what changes keywright's tables and sequences at this moment is one of [`run`]'s statements.
+pub fn is_own() -> bool {
+    RUNNING.get() > 0
+}
 
 /// Runs a statement that changes something, as the role in force, and says how many rows it changed.
 ///
@@ -17,6 +42,7 @@ use crate::server::query;
 /// The transaction is above READ COMMITTED and somebody else changed the row since it began. Nothing may be done after that but
 /// to pass it on.
 pub fn run(statement: &str, arguments: &[DatumWithOid]) -> Result<usize, Failure> {
+    let _running = Running::begin();
     PgTryBuilder::new(AssertUnwindSafe(|| {
         Spi::connect_mut(|client| Ok(client.update(statement, None, arguments)?.len()))
             .map_err(|error: pgrx::spi::Error| damage::damaged(&error.to_string()))

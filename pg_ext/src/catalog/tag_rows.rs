@@ -108,7 +108,9 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
             "a tag has numbers that its hidden ids have no bits for",
         ));
     }
-    let bound_unknown = |_| damage::bound_unknown(tag.as_str(), hidden.is_some());
+    if !sequences::are_of_tag(id) {
+        return Err(damage::bound_unknown(tag.as_str(), hidden.is_some()));
+    }
     let step_of = |number| Step::new(number).map_err(|error| damage::damaged(&error.to_string()));
     let unsigned = |number: i64| {
         u64::try_from(number).map_err(|_| damage::damaged("a tag's range is negative"))
@@ -118,8 +120,8 @@ pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure>
         generation: u32::try_from(generation)
             .map_err(|_| damage::damaged("a tag's generation is negative"))?,
         source,
-        sequence: sequences::of_tag(id).map_err(bound_unknown)?,
-        note: sequences::note_of_tag(id).map_err(bound_unknown)?,
+        sequence: sequences::of_tag(id)?,
+        note: sequences::note_of_tag(id)?,
         step: step_of(step)?,
         step_min: step_of(step_min)?,
         step_max: step_of(step_max)?,

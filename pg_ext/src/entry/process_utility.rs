@@ -1,12 +1,15 @@
 //! `SECURITY LABEL FOR keywright`, as a restored dump writes it. A registered label provider would make SECURITY LABEL ask for
 //! FOR in every session, also for the labels of others; so none is registered, and the one statement that concerns us is
-//! carried out here. Every other statement goes to the server untouched.
+//! carried out here. Every other statement goes to the server untouched; after one that altered a table or a sequence we look whether it
+//! was one of ours.
 
 use std::ffi::{CStr, c_char};
 
 use pgrx::pg_sys;
 
+use crate::failure::OrRaise;
 use crate::identity::label;
+use crate::manage::own_tables;
 use crate::server::backend::BackendCell;
 use crate::server::security_label;
 
@@ -45,7 +48,7 @@ pub fn watch_statements() {
 }
 
 /// Runs for every utility statement, so it looks at one number and passes on. It owns nothing and is not guarded: an error
-/// that the server raises below passes over it as over a function of the server's own.
+/// that the server raises below passes over it as over a function of the server's own, and so does ours.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     text: *const c_char,
@@ -69,6 +72,7 @@ unsafe extern "C-unwind" fn on_utility(
                 return;
             }
         }
+        let altered = (*tree).type_;
         match PREVIOUS.get() {
             Some(previous) => previous(
                 statement,
@@ -91,7 +95,53 @@ unsafe extern "C-unwind" fn on_utility(
                 completion,
             ),
         }
+        match altered {
+            pg_sys::NodeTag::T_AlterTableStmt => {
+                check_altered((*tree.cast::<pg_sys::AlterTableStmt>()).relation, false);
+            }
+            pg_sys::NodeTag::T_AlterSeqStmt => {
+                let statement = tree.cast::<pg_sys::AlterSeqStmt>();
+                check_altered((*statement).sequence, changes_counter((*statement).options));
+            }
+            _ => {}
+        }
     }
+}
+
+/// Whether one of an ALTER SEQUENCE statement's options has to do with how the sequence counts.
+///
+/// # Safety
+/// `options` must be null or a list of the grammar's options.
+unsafe fn changes_counter(options: *const pg_sys::List) -> bool {
+    if options.is_null() {
+        return false;
+    }
+    // SAFETY: the list has as many elements as it says, and each is an option with a name, as the grammar makes them.
+    unsafe {
+        let count = usize::try_from((*options).length).unwrap_or(0);
+        (0..count).any(|place| {
+            let option = (*(*options).elements.add(place))
+                .ptr_value
+                .cast::<pg_sys::DefElem>();
+            CStr::from_ptr((*option).defname) != c"owned_by"
+        })
+    }
+}
+
+/// Looks at the relation that a statement has altered; the statement has locked it, so its name still means the same.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn check_altered(named: *const pg_sys::RangeVar, counts: bool) {
+    // SAFETY: the name is the parse tree's, which outlives the statement. None is found where the statement renamed or dropped it.
+    let altered = unsafe {
+        pg_sys::RangeVarGetRelidExtended(
+            named,
+            pg_sys::NoLock.cast_signed(),
+            pg_sys::RVROption::RVR_MISSING_OK,
+            None,
+            std::ptr::null_mut(),
+        )
+    };
+    own_tables::check_altered(altered, counts).or_raise();
 }
 
 /// What the server does for a registered provider, with [`label::check_statement`] as the provider's word. The statement's tag

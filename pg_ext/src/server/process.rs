@@ -46,6 +46,16 @@ pub fn runs_extension_script() -> bool {
     unsafe { pg_sys::creating_extension }
 }
 
+/// Whether a background worker makes changes that came from elsewhere: a subscription's, or those of another kind of replication.
+pub fn applies_changes() -> bool {
+    // SAFETY: plain integers of the process.
+    unsafe {
+        pg_sys::MyBackendType == pg_sys::BackendType::B_BG_WORKER
+            && pg_sys::SessionReplicationRole
+                == pg_sys::SESSION_REPLICATION_ROLE_REPLICA.cast_signed()
+    }
+}
+
 /// Whether the database's encoding is Rust's.
 pub fn encoding_is_utf8() -> bool {
     // SAFETY: reads what was set when the session started; raises no error.

@@ -31,6 +31,28 @@ pub fn exists(relation: pg_sys::Oid) -> bool {
     unsafe { !pg_sys::get_rel_name(relation).is_null() }
 }
 
+/// Whether a relation outlasts a crash of the server: neither unlogged nor temporary.
+pub fn is_permanent(relation: pg_sys::Oid) -> bool {
+    // SAFETY: a catalogue look-up by object id; 0 for one that is not there.
+    let persistence = unsafe { pg_sys::get_rel_persistence(relation) };
+    persistence.cast_unsigned() == pg_sys::RELPERSISTENCE_PERMANENT
+}
+
+/// Whether a relation lies in a schema.
+pub fn is_in_schema(relation: pg_sys::Oid, schema: &CStr) -> bool {
+    // SAFETY: catalogue look-ups by a valid C string and by object id; 0 for what is not there.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
+        schema != pg_sys::InvalidOid && pg_sys::get_rel_namespace(relation) == schema
+    }
+}
+
+/// Whether this database has an extension of the name.
+pub fn is_extension_here(name: &CStr) -> bool {
+    // SAFETY: a catalogue look-up by a valid C string.
+    unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) != pg_sys::InvalidOid }
+}
+
 /// Indexes of a table that is locked; none of one that was dropped.
 pub fn indexes(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: the table is locked, so its entry in the relation cache can be opened, and it is closed again. The list, null

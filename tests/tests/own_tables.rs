@@ -1,0 +1,150 @@
+//! Keywright's own tables and sequences, changed by others than its functions: by hand, and by a subscription.
+
+mod common;
+
+use common::expect_cause;
+use keywright_core::cause::Cause;
+use keywright_testkit::{IdLog, PgServer, Result, Stop, WAIT_MAX, copy_ids, query_i64, wait_until};
+use postgres::Client;
+
+const IDS: &str = "SELECT next_biz_ids('orders', 500)";
+
+fn draw(client: &mut Client, log: &IdLog) -> Result<()> {
+    let mut run = Vec::new();
+    copy_ids(client, IDS, &mut run)?;
+    log.record(run);
+    Ok(())
+}
+
+#[test]
+fn rows_and_counters_are_changed_by_functions_alone() -> Result<()> {
+    let mut server = PgServer::builder().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1); SELECT keywright.set_layout('leaf');
+         SELECT keywright.create_tag('orders', step => 100)",
+    )?;
+    let log = IdLog::new();
+    draw(&mut client, &log)?;
+    let mut statements = vec![
+        "UPDATE keywright.tag SET tag = 'other'",
+        "UPDATE keywright.tag SET increment = 2",
+        "DELETE FROM keywright.tag",
+        "TRUNCATE keywright.tag",
+        "INSERT INTO keywright.tag SELECT * FROM keywright.tag ON CONFLICT (tag) DO UPDATE SET generation = 2",
+        "UPDATE keywright.node SET layout = 'twitter'",
+        "DELETE FROM keywright.node",
+        "TRUNCATE keywright.node",
+        "ALTER TABLE keywright.tag SET UNLOGGED",
+        "ALTER TABLE keywright.node SET UNLOGGED",
+        "ALTER SEQUENCE keywright.tag_1 RESTART",
+        "ALTER SEQUENCE keywright.snowflake_bound RESTART WITH 5",
+        "DO $$ BEGIN EXECUTE 'ALTER SEQUENCE keywright.tag_1 INCREMENT BY 5'; END $$",
+    ];
+    if server.install().version().number() >= 15 {
+        statements.push("ALTER SEQUENCE keywright.tag_1 SET UNLOGGED");
+        statements.push("ALTER TABLE keywright.snowflake_note SET UNLOGGED");
+    }
+    for statement in statements {
+        let answer = client.batch_execute(statement);
+        let error = expect_cause(answer, Cause::OwnTables, "only keywright's functions");
+        assert!(error.hint.contains("functions in schema"), "{statement}");
+        draw(&mut client, &log)?;
+    }
+    // What changes no counter is the owner's business; what we change ourselves is none of theirs.
+    client.batch_execute(
+        "ALTER SEQUENCE keywright.tag_1 OWNER TO CURRENT_USER; ALTER SEQUENCE keywright.tag_1 OWNED BY keywright.tag.id;
+         CREATE SEQUENCE mine; ALTER SEQUENCE mine RESTART WITH 7; CREATE TABLE t (); ALTER TABLE t SET UNLOGGED;
+         SELECT keywright.alter_tag('orders', step => 50)",
+    )?;
+    draw(&mut client, &log)?;
+    drop(client);
+    server.restart(Stop::Immediate)?;
+    draw(&mut server.client("postgres")?, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+/// A library that is loaded later than the statement has only what it finds.
+#[test]
+fn what_a_crash_would_empty_gives_no_ids() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    if server.install().version().number() < 15 {
+        // No such sequences there, and its tables alone hold no bound.
+        return Ok(());
+    }
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1);
+         SELECT keywright.create_tag('orders', step => 100); SELECT next_biz_id('orders');
+         UPDATE pg_class SET relpersistence = 'u' WHERE relname = 'tag_1'",
+    )?;
+    let mut late = server.client("postgres")?;
+    let message = "sequence keywright.tag_1 is unlogged";
+    expect_cause(late.batch_execute(IDS), Cause::BoundDamaged, message);
+    client.batch_execute(
+        "UPDATE pg_class SET relpersistence = 'p' WHERE relname = 'tag_1';
+         UPDATE pg_class SET relpersistence = 'u' WHERE relname = 'tag'",
+    )?;
+    let mut late = server.client("postgres")?;
+    let message = "one of them is unlogged";
+    expect_cause(late.batch_execute(IDS), Cause::BoundDamaged, message);
+    Ok(())
+}
+
+/// Two databases that share out the numbers, and a publication of everything.
+#[test]
+fn a_subscription_does_not_change_how_ids_are_issued() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("wal_level", "logical")
+        .start()?;
+    let mut admin = server.client("postgres")?;
+    for (name, remainder) in [("one", 1), ("two", 0)] {
+        admin.batch_execute(&format!("CREATE DATABASE {name}"))?;
+        server.client(name)?.batch_execute(&format!(
+            "CREATE EXTENSION keywright; SELECT keywright.set_worker_id({});
+             SELECT keywright.create_tag('orders', step => 100, increment => 2, remainder => {remainder});
+             CREATE TABLE words (id bigint PRIMARY KEY, word text)",
+            remainder + 1
+        ))?;
+    }
+    let (mut one, mut two) = (server.client("one")?, server.client("two")?);
+    let log = IdLog::new();
+    draw(&mut one, &log)?;
+    draw(&mut two, &log)?;
+    one.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
+    one.batch_execute("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")?;
+    two.batch_execute(&format!(
+        "CREATE SUBSCRIPTION s CONNECTION 'host={} port={} user=postgres dbname=one' PUBLICATION everything
+         WITH (create_slot = false, slot_name = 's', copy_data = false)",
+        server.socket_dir().display(),
+        server.port()
+    ))?;
+    // A tag that is not here comes, and issues nothing before somebody says how far it was used; it is changed along with its original.
+    one.batch_execute(
+        "SELECT keywright.create_tag('bills', step => 100); SELECT next_biz_id('bills'); INSERT INTO words VALUES (1, 'a');
+         SELECT keywright.alter_tag('bills', step => 50)",
+    )?;
+    let steps = "SELECT coalesce(max(step), 0) FROM keywright.tag WHERE tag = 'bills'";
+    wait_until("the tag that comes", WAIT_MAX, || {
+        Ok(query_i64(&mut two, steps)? == 50)
+    })?;
+    let answer = two.batch_execute("SELECT next_biz_id('bills')");
+    expect_cause(answer, Cause::BoundDamaged, "nothing says how far");
+    assert_eq!(query_i64(&mut two, "SELECT count(*) FROM words")?, 1);
+    // One that is here stays as it is, and the subscription stops where everybody sees it.
+    one.batch_execute("SELECT keywright.alter_tag('orders', step => 10)")?;
+    let refused = "only keywright's functions change the rows of its tables";
+    wait_until("the refusal", WAIT_MAX, || server.log_contains(refused))?;
+    for _ in 0..5 {
+        draw(&mut one, &log)?;
+        draw(&mut two, &log)?;
+    }
+    let mut late = server.client("two")?;
+    draw(&mut late, &log)?;
+    log.check()?;
+    let kept = "SELECT remainder::bigint FROM keywright.tag WHERE tag = 'orders'";
+    assert_eq!(query_i64(&mut late, kept)?, 0);
+    two.batch_execute("ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s")?;
+    Ok(())
+}
