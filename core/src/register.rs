@@ -198,6 +198,11 @@ impl Register {
         })
     }
 
+    /// Whether a number belongs to a database, or did.
+    pub fn has_had_any(&self, database: u32) -> bool {
+        self.entries.iter().any(|entry| entry.database == database)
+    }
+
     /// Notes what is known of a number now.
     pub fn set(&mut self, number: Number, database: u32, usage: Use) {
         self.entries.retain(|entry| entry.number != number);

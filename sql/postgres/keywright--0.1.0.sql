@@ -112,6 +112,13 @@ COMMENT ON SEQUENCE keywright.promotion IS 'when this server was promoted or cop
 COMMENT ON SEQUENCE keywright.promotion_loss IS 'for how long the original may have issued what did not arrive; not dumped';
 COMMENT ON SEQUENCE keywright.promotion_left_out IS 'ids that tags left out since; not dumped';
 
+-- ALTER DEFAULT PRIVILEGES may have given them to others, who could then set a sequence back: ids would come twice.
+CREATE FUNCTION keywright.take_back_rights() RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_take_back_rights_wrapper';
+SELECT keywright.take_back_rights();
+DROP FUNCTION keywright.take_back_rights();
+
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag_secret', '');

@@ -5,7 +5,7 @@ mod common;
 use common::{builder, expect_cause, expect_unknown_setting, text_rows};
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    Result, SharedServer, TestDatabase, expect_sql_error, query_i64, query_text,
+    PgServer, Result, SharedServer, TestDatabase, expect_sql_error, query_i64, query_text,
 };
 use postgres::{Client, NoTls};
 
@@ -224,8 +224,14 @@ fn monitors_read_the_views_and_only_them() -> Result<()> {
 const TRAPS: &str = "
     CREATE SCHEMA evil; GRANT ALL ON SCHEMA evil TO PUBLIC;
     CREATE TABLE evil.seen (who text); GRANT ALL ON evil.seen TO PUBLIC;
+    -- What an error takes back was done all the same: a sequence counts it.
+    CREATE SEQUENCE evil.done; GRANT ALL ON evil.done TO PUBLIC;
     CREATE FUNCTION evil.trap() RETURNS boolean LANGUAGE plpgsql AS
-        $$ BEGIN INSERT INTO evil.seen VALUES (current_user); RETURN true; END $$;
+        $$ BEGIN
+            INSERT INTO evil.seen VALUES (current_user);
+            IF current_user OPERATOR(pg_catalog.<>) session_user THEN PERFORM pg_catalog.nextval('evil.done'); END IF;
+            RETURN true;
+        END $$;
     CREATE FUNCTION evil.eq(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT evil.trap()';
     CREATE FUNCTION evil.eq(name, text) RETURNS boolean LANGUAGE sql AS 'SELECT evil.trap()';
     CREATE FUNCTION evil.eq(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT evil.trap()';
@@ -263,7 +269,9 @@ fn hostile_objects_never_run_as_the_owner() -> Result<()> {
     visitor.batch_execute(&format!("{HOSTILE}; SELECT careless('x')"))?;
     let victims = "SELECT count(*) FROM evil.seen WHERE who OPERATOR(pg_catalog.<>) session_user::pg_catalog.text";
     assert_eq!(query_i64(&mut visitor, victims)?, 1);
-    scene.owner.batch_execute("TRUNCATE evil.seen")?;
+    scene
+        .owner
+        .batch_execute("TRUNCATE evil.seen; ALTER SEQUENCE evil.done RESTART")?;
 
     // A new session looks everything up again, under the hostile path.
     let mut visitor = scene.visitor()?;
@@ -286,11 +294,59 @@ fn hostile_objects_never_run_as_the_owner() -> Result<()> {
         0,
         "code of {role} ran as somebody else"
     );
+    // Statements that fail: the path, and what every session may have beside it.
+    let unknown = "SELECT next_biz_id('u')";
+    let refused = visitor.batch_execute(unknown);
+    expect_cause(refused, Cause::TagUnknown, "does not exist");
+    visitor.batch_execute(
+        "SET search_path = public;
+         CREATE FUNCTION pg_temp.trap(pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT evil.trap()';
+         CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.trap(VALUE))",
+    )?;
+    let refused = visitor.batch_execute(unknown);
+    expect_cause(refused, Cause::TagUnknown, "does not exist");
+    let done = "SELECT count(*) FROM evil.done WHERE is_called";
+    assert_eq!(
+        query_i64(&mut scene.owner, done)?,
+        0,
+        "code of {role} ran as somebody else"
+    );
+    visitor.batch_execute(HOSTILE)?;
     let id = query_i64(
         &mut visitor,
         "INSERT INTO public.adoptable DEFAULT VALUES RETURNING id",
     )?;
     assert_eq!(id, 42, "the column's real maximum counts");
+    Ok(())
+}
+
+/// Whoever may set a sequence back has ids come twice.
+#[test]
+fn default_privileges_give_nobody_the_bounds() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let mut owner = server.client("postgres")?;
+    owner.batch_execute(
+        "CREATE ROLE app LOGIN;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC;
+         CREATE EXTENSION keywright;
+         SELECT keywright.create_tag('orders'); SELECT keywright.create_tag('hidden', hide_bits => 53)",
+    )?;
+    let mut app = server.connect("postgres", "app")?;
+    app.batch_execute("SELECT next_biz_id('orders'), next_biz_id('hidden')")?;
+    for statement in [
+        "SELECT setval('keywright.tag_1', 1)",
+        "SELECT nextval('keywright.tag_1_note')",
+        "SELECT setval('keywright.snowflake_bound', 1)",
+        "SELECT * FROM keywright.tag_secret",
+        "INSERT INTO keywright.node (layout) VALUES ('leaf')",
+        "UPDATE keywright.tag SET step = 1",
+        "SELECT * FROM keywright.node",
+    ] {
+        let refused = app.batch_execute(statement);
+        expect_sql_error(refused, "42501", "permission denied");
+    }
     Ok(())
 }
 

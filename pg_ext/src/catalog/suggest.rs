@@ -19,7 +19,7 @@ pub fn tag_like(wanted: &Tag) -> Option<String> {
     // A tag has neither blanks nor commas.
     let list = query::one_row_as(
         extension.owner,
-        "SELECT pg_catalog.string_agg(t.id::text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) t.tag, ',') \
+        "SELECT pg_catalog.string_agg(t.id::pg_catalog.text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) t.tag, ',') \
          FROM ((SELECT id, tag, dropped_at FROM keywright.tag WHERE tag OPERATOR(pg_catalog.>) $1 ORDER BY tag LIMIT $2) \
                UNION ALL \
                (SELECT id, tag, dropped_at FROM keywright.tag WHERE tag OPERATOR(pg_catalog.<) $1 ORDER BY tag DESC LIMIT $2)) AS t \

@@ -175,7 +175,7 @@ pub fn is_bound_ours(number: Number) -> Result<bool, Failure> {
 pub fn database_name(database: u32) -> Option<String> {
     query::one_row_as(
         pg_sys::BOOTSTRAP_SUPERUSERID.into(),
-        "SELECT datname::text FROM pg_catalog.pg_database WHERE oid OPERATOR(pg_catalog.=) $1",
+        "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database WHERE oid OPERATOR(pg_catalog.=) $1",
         &[pg_sys::Oid::from(database).into()],
         |row| row.get::<Vec<u8>>(1),
     )

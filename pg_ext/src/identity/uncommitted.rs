@@ -27,7 +27,7 @@ pub fn has_past() -> Result<bool, Failure> {
     }
     let is_labelled =
         numbers::label()?.is_some_and(|label| label.has_number() && label.is_of_here());
-    let has_past = is_labelled || register::read()?.held_by(ours).next().is_some();
+    let has_past = is_labelled || register::read()?.has_had_any(ours);
     PAST.set(Some((transaction::number(), has_past)));
     Ok(has_past)
 }

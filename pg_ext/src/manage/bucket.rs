@@ -94,6 +94,25 @@ fn is_had(register: &Register, label: Option<IdentityLabel>, bucket: u8) -> Resu
     Ok(is_ours && register::has(register, Number::Bucket(bucket))?)
 }
 
+/// The label without a bucket that is another database's: one that was chosen belongs to the original of a database which a store found to be a
+/// copy.
+pub fn without_originals(label: IdentityLabel) -> IdentityLabel {
+    let Some(Bucket::Chosen(number)) = label.bucket.filter(|_| label.assignment.is_suspended)
+    else {
+        return label;
+    };
+    Failure::new(
+        Cause::WorkerIdInUse,
+        format!("this database no longer has readable bucket {number}: it is that of the database which this one is a copy of"),
+    )
+    .hint("Before it issues readable ids choose another one with SELECT keywright.set_readable_bucket(n).")
+    .report(PgLogLevel::NOTICE);
+    IdentityLabel {
+        bucket: None,
+        ..label
+    }
+}
+
 /// Gives up the bucket that the database had and takes another.
 fn move_to(
     register: &mut Register,

@@ -5,12 +5,14 @@ use std::convert::Infallible;
 
 use keywright_core::cause::Cause;
 use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::pg_extern;
 use pgrx::pg_sys;
 use pgrx::pg_trigger;
 use pgrx::pgbox::AllocatedByPostgres;
 use pgrx::trigger_support::PgTrigger;
 
-use crate::catalog::{sequences, statements};
+use crate::catalog::sequences;
+use crate::catalog::statements::{self, carry_out};
 use crate::failure::{Failure, OrRaise};
 use crate::server::{process, relation};
 
@@ -57,6 +59,30 @@ pub fn check_altered(altered: pg_sys::Oid, counts: bool) -> Result<(), Failure> 
         return Err(refused("how its sequences count"));
     }
     Ok(())
+}
+
+/// Takes from everybody but their owner what the installation's default privileges gave of keywright's relations: whoever may set a sequence
+/// back has ids come twice. `condition` says which relations `c`, with `argument` as `$1`.
+pub fn take_back_rights(condition: &str, argument: pg_sys::Oid) -> Result<(), Failure> {
+    let statements = format!(
+        "SELECT pg_catalog.format('REVOKE ALL ON %s keywright.%I FROM %s', \
+                CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname, \
+                CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC' \
+                     ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END) \
+         FROM pg_catalog.pg_class c, LATERAL pg_catalog.aclexplode(c.relacl) a \
+         WHERE {condition} AND a.grantee OPERATOR(pg_catalog.<>) c.relowner \
+         GROUP BY c.relkind, c.relname, a.grantee"
+    );
+    carry_out(&statements, &[argument.into()])
+}
+
+/// Called once, by the install script, before it grants anything.
+#[pg_extern(sql = false)]
+fn keywright_take_back_rights() {
+    let schema = "c.relnamespace OPERATOR(pg_catalog.=) $1";
+    relation::schema(c"keywright")
+        .map_or(Ok(()), |keywright| take_back_rights(schema, keywright))
+        .or_raise();
 }
 
 fn refused(what: &str) -> Failure {

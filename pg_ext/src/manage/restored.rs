@@ -20,6 +20,7 @@ use crate::catalog::{cached, damage, node, sequences, tag_rows};
 use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{register, writer};
+use crate::manage::own_tables;
 use crate::server::{clock, process, query, relation, sequence};
 use crate::shmem::key::TimeKind;
 use crate::{guard, settings};
@@ -132,6 +133,8 @@ fn settle_sequences(id: i32) -> Result<(), Failure> {
             ),
             &[],
         )?;
+        let made = sequences::named(&name)?;
+        own_tables::take_back_rights("c.oid OPERATOR(pg_catalog.=) $1", made)?;
         if place == 0 {
             run(
                 &format!("GRANT SELECT ON SEQUENCE keywright.{name} TO PUBLIC"),

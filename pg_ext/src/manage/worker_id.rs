@@ -42,12 +42,31 @@ fn keywright_set_worker_id(
             label.worker == Some(wanted.worker.get()) && !label.assignment.is_suspended
         });
         if kept.is_none() && !is_forced {
+            refuse_if_suspended(wanted.worker.get(), label)?;
             refuse_if_assigned(wanted.worker.get())?;
         }
         let assignment = kept.map_or_else(Assignment::default, |label| label.assignment);
+        let label = label.map(|label| match is_forced {
+            true => label,
+            false => bucket::without_originals(label),
+        });
         give(&wanted, label, assignment, &vouched)
     };
     set().or_raise();
+}
+
+/// The number of a database that was found to be a copy is its original's.
+fn refuse_if_suspended(worker: u32, label: Option<IdentityLabel>) -> Result<(), Failure> {
+    match label {
+        Some(label) if label.assignment.is_suspended && label.worker == Some(worker) => {
+            Err(Failure::new(
+                Cause::WorkerIdInUse,
+                format!("worker id {worker} is that of the database which this one is a copy of, a store says"),
+            )
+            .hint("Run keywright worker assign, or choose another number; force => true sets it all the same."))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A number that a store assigns may come to another server at any time.

@@ -316,12 +316,11 @@ pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
     };
     // Lower than what was published: damaged, and mended by this.
     if end_of(bound) < needed_end {
-        {
-            let _owner = AsOwner::new(entry.owner);
-            sequence::set(entry.sequence, flush::last_of(needed_end)?);
-        }
-        flush::make_durable(urgency, &|| name(&entry))?;
+        let _owner = AsOwner::new(entry.owner);
+        sequence::set(entry.sequence, flush::last_of(needed_end)?);
     }
+    // A bound that is high enough may be a refill's that gave up waiting for a standby.
+    flush::make_durable(urgency, &|| name(&entry))?;
     if target > hi {
         slot.word.publish(target, target);
         slot.refill_at.store(target, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Queries in a given snapshot, which pgrx's own SPI does not offer once the transaction has written, and statements whose
 //! text is not UTF-8.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int};
 
 use pgrx::datum::{DatumWithOid, FromDatum};
 use pgrx::pg_sys;
@@ -115,7 +115,7 @@ fn select<T>(
     }
 }
 
-/// Runs a query that yields at most one row, as `owner`.
+/// Runs a query that yields at most one row, as `owner`: with the server's own names, whatever the session's `search_path` has.
 pub fn one_row_as<T>(
     owner: pg_sys::Oid,
     query: &str,
@@ -123,7 +123,43 @@ pub fn one_row_as<T>(
     read: impl FnOnce(&Row) -> T,
 ) -> Option<T> {
     let _owner = AsOwner::new(owner);
+    let _path = ServerPath::set();
     one_row(query, arguments, read)
+}
+
+/// Names mean the server's own objects until dropped: a type or function of the session's own, in `pg_temp` for instance, would else be
+/// run as whoever is in force. An error in between leaves it to the abort of the (sub)transaction, as a function's SET clause does.
+struct ServerPath {
+    level: c_int,
+}
+
+impl ServerPath {
+    fn set() -> Self {
+        // SAFETY: runs in a transaction; both are C strings. The server's own setting takes any path, so nothing is raised.
+        unsafe {
+            let level = pg_sys::NewGUCNestLevel();
+            pg_sys::set_config_option(
+                c"search_path".as_ptr(),
+                c"pg_catalog, pg_temp".as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+            Self { level }
+        }
+    }
+}
+
+impl Drop for ServerPath {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: puts back what `set` replaced; while an error unwinds the abort of the transaction does it.
+            unsafe { pg_sys::AtEOXact_GUC(true, self.level) };
+        }
+    }
 }
 
 /// Makes the newest committed state the active snapshot until dropped, also under REPEATABLE READ.

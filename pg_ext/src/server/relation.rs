@@ -38,13 +38,18 @@ pub fn is_permanent(relation: pg_sys::Oid) -> bool {
     persistence.cast_unsigned() == pg_sys::RELPERSISTENCE_PERMANENT
 }
 
+/// Object id of a schema, if it is there.
+pub fn schema(name: &CStr) -> Option<pg_sys::Oid> {
+    // SAFETY: a catalogue look-up by a valid C string.
+    let schema = unsafe { pg_sys::get_namespace_oid(name.as_ptr(), true) };
+    (schema != pg_sys::InvalidOid).then_some(schema)
+}
+
 /// Whether a relation lies in a schema.
-pub fn is_in_schema(relation: pg_sys::Oid, schema: &CStr) -> bool {
-    // SAFETY: catalogue look-ups by a valid C string and by object id; 0 for what is not there.
-    unsafe {
-        let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
-        schema != pg_sys::InvalidOid && pg_sys::get_rel_namespace(relation) == schema
-    }
+pub fn is_in_schema(relation: pg_sys::Oid, name: &CStr) -> bool {
+    // SAFETY: a catalogue look-up by object id; 0 for one that is not there.
+    let its = unsafe { pg_sys::get_rel_namespace(relation) };
+    schema(name) == Some(its)
 }
 
 /// Whether this database has an extension of the name.

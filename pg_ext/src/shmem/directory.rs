@@ -35,9 +35,9 @@ impl Drop for Lock {
 }
 
 /// The key of a slot. The caller holds the directory's lock, which `_lock` shows.
-fn key_of<S: Slot>(slot: &S, _lock: &Lock) -> S::Key {
-    // SAFETY: keys are written only by holders of the lock in exclusive mode.
-    unsafe { *slot.parts().key.get() }
+fn key_of<'lock, S: Slot>(slot: &'lock S, _lock: &'lock Lock) -> &'lock S::Key {
+    // SAFETY: keys are written only by holders of the lock in exclusive mode, and the reference lives no longer than the lock is held.
+    unsafe { &*slot.key().get() }
 }
 
 /// All slots that belong to a key, of every database, with their keys.
@@ -51,7 +51,7 @@ pub fn slots<S: Slot>() -> Vec<Keyed<S>> {
     let lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_SHARED);
     found.extend(
         used.iter()
-            .map(|slot| (Attached::now(slot), key_of(slot, &lock))),
+            .map(|slot| (Attached::now(slot), *key_of(slot, &lock))),
     );
     found
 }
@@ -84,7 +84,7 @@ fn find_locked<S: Slot>(
     let slots = array.used().iter();
     let mut all = slots.map(|slot| (slot, key_of(slot, lock)));
     let (slot, key) = all.find(|(_, key)| is_meant(key))?;
-    Some((Attached::now(slot), key))
+    Some((Attached::now(slot), *key))
 }
 
 /// Finds the slot that belongs to `key` or gives it one that nobody has had; `None` when the server did not preload the
@@ -148,7 +148,7 @@ fn pass_on_locked<S: Slot>(slot: &S, key: &S::Key, _lock: &Lock) {
         // SAFETY: the lock is held in exclusive mode, so nobody reads or writes the key. The clock is the gate's, which the
         // caller holds too, unless nobody has seen the slot yet.
         unsafe {
-            *parts.key.get() = *key;
+            *slot.key().get() = *key;
             if let Some(clock) = parts.clock {
                 *clock.get() = VirtualClock::default();
             }

@@ -24,15 +24,17 @@ pub trait Slot: Sync + Sized + 'static {
     fn closed_by(&self) -> &AtomicU64;
     /// Gives up all that may still be issued.
     fn drain(&self);
+    /// What it belongs to, which the directory reads and writes under its lock.
     #[doc(hidden)]
-    fn parts(&self) -> Parts<'_, Self::Key>;
+    fn key(&self) -> &UnsafeCell<Self::Key>;
+    #[doc(hidden)]
+    fn parts(&self) -> Parts<'_>;
     #[doc(hidden)]
     fn array(area: &Area) -> Array<Self>;
 }
 
-/// What passing a slot on touches.
-pub struct Parts<'slot, Key> {
-    pub(super) key: &'slot UnsafeCell<Key>,
+/// What passing a slot on touches, beside its key.
+pub struct Parts<'slot> {
     pub(super) clock: Option<&'slot UnsafeCell<VirtualClock>>,
     pub(super) words: [&'slot dyn Word; 2],
     pub(super) numbers: Vec<&'slot AtomicU64>,
@@ -55,9 +57,11 @@ impl Slot for TagSlot {
         self.word.drain();
         self.left.clear();
     }
-    fn parts(&self) -> Parts<'_, TagKey> {
+    fn key(&self) -> &UnsafeCell<TagKey> {
+        &self.key
+    }
+    fn parts(&self) -> Parts<'_> {
         Parts {
-            key: &self.key,
             clock: None,
             words: [&self.word, &self.word],
             numbers: [
@@ -106,10 +110,12 @@ impl Slot for TimeSlot {
         self.main.word.drain();
         self.spare.word.drain();
     }
-    fn parts(&self) -> Parts<'_, TimeKey> {
+    fn key(&self) -> &UnsafeCell<TimeKey> {
+        &self.key
+    }
+    fn parts(&self) -> Parts<'_> {
         let (main, spare) = (&self.main, &self.spare);
         Parts {
-            key: &self.key,
             clock: Some(&self.clock),
             words: [&main.word, &spare.word],
             numbers: [

@@ -170,3 +170,45 @@ fn lowered_bound_is_damage() -> Result<()> {
     tags.check()?;
     Ok(())
 }
+
+/// The bucket that was chosen before a disk was copied is the original's, and so is the worker id.
+#[test]
+fn a_copy_that_a_store_suspended_has_nothing_of_its_original() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let mut client = server.client("postgres")?;
+    let mark = format!("1.{}", "a".repeat(32));
+    client.batch_execute(&format!(
+        "CREATE EXTENSION keywright; SELECT keywright.mark_assignment(NULL, '{mark}');
+         SELECT keywright.assign_worker_id('{mark}', 512, 512, 600, NULL, true);
+         SELECT keywright.set_readable_bucket(7, unused => true); SELECT readable_id('a'), snowflake_id()"
+    ))?;
+    client.batch_execute(&format!("SELECT keywright.suspend_assignment('{mark}')"))?;
+    let ids = "SELECT readable_id('a')";
+    expect_cause(client.batch_execute(ids), Cause::Suspended, "");
+    let same = client.batch_execute("SELECT keywright.set_worker_id(512)");
+    expect_cause(same, Cause::WorkerIdInUse, "which this one is a copy of");
+    client.batch_execute("SELECT keywright.set_worker_id(300, unused => true)")?;
+    client.batch_execute("SELECT snowflake_id()")?;
+    expect_cause(client.batch_execute(ids), Cause::WorkerIdUnset, "bucket");
+    client.batch_execute("SELECT keywright.set_readable_bucket(9, unused => true)")?;
+    client.batch_execute(ids)?;
+    Ok(())
+}
+
+/// One that was given back was an identity, too: what comes behind it is committed before it issues.
+#[test]
+fn an_identity_behind_one_that_was_given_back_is_committed_first() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let mut client = server.client("postgres")?;
+    let mark = format!("1.{}", "b".repeat(32));
+    client.batch_execute(&format!(
+        "CREATE EXTENSION keywright; SELECT keywright.mark_assignment(NULL, '{mark}');
+         SELECT keywright.assign_worker_id('{mark}', 512, 512, 600, NULL, true); SELECT snowflake_id();
+         SELECT keywright.release_assignment('{mark}', 512)"
+    ))?;
+    client.batch_execute("BEGIN; SELECT keywright.set_worker_id(3, unused => true)")?;
+    let answer = client.batch_execute("SELECT snowflake_id()");
+    expect_cause(answer, Cause::IdentityUncommitted, "");
+    client.batch_execute("ROLLBACK")?;
+    Ok(())
+}

@@ -20,8 +20,8 @@ pub(super) fn tags() -> Result<Finding, Failure> {
     let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
                  FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
          FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag, \
-               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text) bound, \
-               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text OPERATOR(pg_catalog.||) '_note') note \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::pg_catalog.text) bound, \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::pg_catalog.text OPERATOR(pg_catalog.||) '_note') note \
                WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'native' AND (bound IS NULL OR note IS NULL \
                OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
     let named = tags_named(extension.owner, query);
