@@ -7,7 +7,7 @@ use keywright_core::{Cause, Tag};
 use super::granting::{another_key_space, granted, misfit, size, taken};
 use crate::engine::redis::RedisLink;
 use crate::engine::redis::error::RedisError;
-use crate::engine::redis::judge::range;
+use crate::engine::redis::judge::{Misfit, range};
 use crate::engine::redis::key_port::About;
 use crate::failure::Failure;
 use crate::store::StoreError;
@@ -42,13 +42,21 @@ pub(super) async fn reserve(
     if !is_same || is_another(request, &behind) {
         return Ok(Err(another_key_space(tag, &link.host)));
     }
+    // Before, the key port may not have known it; of a tag that it has just given a range of, it does.
+    if let Err(failure) = fits(tag, &behind, &link.host) {
+        return Ok(Err(Denied::Other(failure)));
+    }
+    if behind.order.is_none() {
+        let what = format!("a range of \"{tag}\", and not in which order its keys are given");
+        return Err(RedisError::Answer(what).into());
+    }
     let Some(key_space) = name_of(&behind) else {
         let what = format!("a range of \"{tag}\", and not which tag it is of");
         return Err(RedisError::Answer(what).into());
     };
     let range = match range(last, count, taken(request)) {
         Ok(range) => range,
-        Err(why) => return Ok(Err(Denied::Other(misfit(tag, &link.host, why)))),
+        Err(why) => return Ok(Err(Denied::Other(unfit(tag, &link.host, why)))),
     };
     Ok(Ok(granted(
         request,
@@ -64,6 +72,18 @@ pub(super) async fn look(
 ) -> Result<Result<(), Failure>, RedisError> {
     let about = link.about(tag.as_str()).await?;
     Ok(fits(tag, &about, &link.host))
+}
+
+/// A range that does not fit. The program there gives first what it has.
+fn unfit(tag: &Tag, host: &str, why: Misfit) -> Failure {
+    let failure = misfit(tag, host, why);
+    match why {
+        Misfit::Lower { was, .. } => failure.hint(format!(
+            "keywright advance {tag} --above {was}, or the highest id in use if that is higher, where the store is; then start the program at {host} \
+             again. Where it is another of several hosts, it may just hold an older range, and goes on when that is used up"
+        )),
+        Misfit::TooLarge | Misfit::NotPositive => failure,
+    }
 }
 
 /// Which of all tags it is: what was drawn when it was made or, where the store behind does not tell, its name there.
