@@ -113,6 +113,17 @@ impl Seat {
         Some((Arc::clone(&standing.owner), tenure.epoch))
     }
 
+    /// Whether this program is active and its time is up by the clock: a renewal is under way, and ends without a change that anybody is
+    /// told of.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let tenure = match &self.state().standing {
+            Some(standing) => standing.candidate.tenure(),
+            None => None,
+        };
+        let now_ms = self.now_ms();
+        tenure.is_some_and(|its| now_ms.is_none_or(|now_ms| !its.allows(its.epoch, now_ms)))
+    }
+
     /// Owner, and the server that granted the epoch, while this program is active in it.
     pub(crate) fn granted(&self, epoch: u64) -> Option<(Arc<str>, Arc<str>)> {
         let state = self.state();

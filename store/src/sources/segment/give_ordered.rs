@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::SegmentSupply;
 use crate::failure::Failure;
@@ -13,6 +13,9 @@ use crate::seat::Where;
 use crate::seat::confirming::Confirmation;
 use crate::sources::ordered::{Ordered, Unconfirmed};
 use crate::tag_order::TagOrder;
+
+/// How often those who wait look whether a lease was renewed whose time was up.
+const OVERDUE_LOOK_MS: u64 = 20;
 
 impl SegmentSupply {
     /// The request was read before: the clock is looked at here, and nothing is taken when the program's time is up by then.
@@ -131,7 +134,8 @@ impl SegmentSupply {
         let side = &self.ordered;
         let mut changes = side.seat.changes();
         // The refill task finds out who gives them; or it is the store that is waited for.
-        let refills = || side.order().is_none() || side.seat.right().is_some();
+        let refills =
+            || side.order().is_none() || (side.seat.right().is_some() && !side.seat.is_overdue());
         loop {
             changes.borrow_and_update();
             match attempt() {
@@ -156,13 +160,20 @@ impl SegmentSupply {
                 // The sender lives as long as the supply.
                 let _ = changes.changed().await;
             };
+            let overdue = async {
+                match side.seat.is_overdue() {
+                    true => sleep(Duration::from_millis(OVERDUE_LOOK_MS)).await,
+                    false => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 refilled = refilled => match refilled? {
                     Ordered::Wait => {}
                     found => return Ok(found),
                 },
                 () = changed => {}
-                () = tokio::time::sleep_until(deadline) => return Err(self.nobody(wait_ms_max)),
+                () = overdue => {}
+                () = sleep_until(deadline) => return Err(self.nobody(wait_ms_max)),
             }
         }
     }
@@ -176,5 +187,106 @@ impl SegmentSupply {
             format!("no program was found within {waited_ms} ms that issues keys of ordered tags"),
         );
         failure.hint("one takes over when the lease of the last has run out; the log says what is in the way")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    use keywright_core::residue::Residue;
+    use keywright_core::slot::SlotGroups;
+    use keywright_core::{Readings, Tag};
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::order::{Candidate, Holder, LeaseRow, Renewal, Written};
+    use crate::seat::{OrderSettings, Seat, Standing};
+    use crate::settings::Limits;
+
+    const LIMITS: Limits = Limits {
+        connections_max: 1,
+        store_ms_max: 1_000,
+        wait_ms_max: 300,
+        waiters_max: 10,
+        backoff_ms_min: 1,
+        backoff_ms_max: 1,
+        range_ids_max: 1_000,
+    };
+
+    #[derive(Debug)]
+    struct At(u64);
+
+    impl Clock for At {
+        fn wall_ms(&self) -> i64 {
+            0
+        }
+
+        fn readings(&self) -> Readings {
+            Readings {
+                wall_ms: 0,
+                boot_ms: self.0,
+            }
+        }
+    }
+
+    /// Of a program that took the lease at 0, for 90 ms.
+    fn active(now_ms: u64) -> SegmentSupply {
+        let mut candidate = Candidate::new(100);
+        let row = LeaseRow {
+            renewal: Renewal {
+                epoch: 0,
+                number: 0,
+                server: "s".to_owned(),
+            },
+            holder: Holder::Nobody,
+        };
+        candidate.has_read(&row, 0);
+        candidate.took_over(1, Written::Yes, 0, 0);
+        let seat = Seat::new(Arc::new(At(now_ms)), SlotGroups::ONE.of(b"orders"));
+        seat.state().standing = Some(Standing {
+            settings: OrderSettings {
+                address: "one:1".to_owned(),
+                ttl_ms: 100,
+            },
+            owner: "one".into(),
+            candidate,
+            holder: None,
+            began_ms: 0,
+            is_taking: false,
+            divided: None,
+            leaves: false,
+        });
+        let tag = (Tag::parse("orders").unwrap(), Residue::ALL);
+        let name = "segment:orders".to_owned();
+        let supply = SegmentSupply::new(name, tag, &LIMITS, Arc::new(seat));
+        supply.ordered.learn(TagOrder::Monotonic);
+        supply.ordered.publish(1, (1, 1_001), 20);
+        supply
+    }
+
+    /// While a renewal is under way that hangs, those who wait and the task that refills do not wake each other without end.
+    #[tokio::test]
+    async fn time_that_is_up_is_waited_for_in_peace() {
+        let supply = Arc::new(active(1_000));
+        let rounds = Arc::new(AtomicU64::new(0));
+        let (its, counted) = (Arc::clone(&supply), Arc::clone(&rounds));
+        // What the task does that refills: there is enough for whoever waits.
+        let refilling = tokio::spawn(async move {
+            while its.demand.asked(None).await {
+                counted.fetch_add(1, Ordering::Relaxed);
+                assert!(its.ordered.is_full(1));
+                its.demand.succeeded();
+                tokio::task::yield_now().await;
+            }
+        });
+        let taken = supply.take_ordered(1).await;
+        assert_eq!(taken.unwrap_err().cause(), Cause::NobodyActive);
+        refilling.abort();
+        let rounds = rounds.load(Ordering::Relaxed);
+        assert!(rounds < 50, "woken {rounds} times in 300 ms");
+        let in_time = active(50).take_ordered(1).await.unwrap();
+        assert!(matches!(in_time, Ordered::Have(_)), "{in_time:?}");
     }
 }
