@@ -67,15 +67,18 @@ pub fn decode(id: &str, layout: &Layout) -> Result<Decoded> {
     })
 }
 
+/// The first moment of the year 10000: ISO 8601 has no way to write it.
+const YEAR_10000_MS: i64 = 253_402_300_800_000;
+
 /// A moment in UTC, in milliseconds since 1970.
+///
+/// # Errors
+/// It lies beyond the year 9999, which a layout with many bits of time has ids of, or before 1970.
 fn iso(unix_ms: i64) -> Result<String> {
-    let since = Duration::from_millis(unix_ms.unsigned_abs());
-    let at = if unix_ms < 0 {
-        UNIX_EPOCH.checked_sub(since)
-    } else {
-        UNIX_EPOCH.checked_add(since)
-    };
-    let at = at.context("a moment that no calendar has")?;
+    let since_ms = u64::try_from(unix_ms).ok();
+    let within = since_ms.filter(|_| unix_ms < YEAR_10000_MS);
+    let at = within.and_then(|ms| UNIX_EPOCH.checked_add(Duration::from_millis(ms)));
+    let at = at.context("it would be of a moment that no calendar has")?;
     Ok(humantime::format_rfc3339_millis(at).to_string())
 }
 
@@ -138,6 +141,18 @@ mod tests {
         let json = serde_json::to_string(&decode("4194305", &layout)?)?;
         let expected = r#"{"kind":"snowflake","issued_at":"2010-11-04T01:42:54.658Z","issued_ms":1288834974658,"datacenter":null,"worker":0,"sequence":1}"#;
         assert_eq!(json, expected);
+        Ok(())
+    }
+
+    /// What writes moments panics where ISO 8601 has none.
+    #[test]
+    fn a_layout_may_reach_beyond_the_calendar() -> Result<()> {
+        let layout = Layout::parse("time=48,worker=5,sequence=10,epoch=1288834974657")?;
+        for id in [i64::MAX, 253_402_300_800_000 << 15] {
+            let refused = decode(&id.to_string(), &layout).map_err(|error| error.to_string());
+            let refused = refused.unwrap_err();
+            assert!(refused.contains("no calendar has"), "{refused}");
+        }
         Ok(())
     }
 
