@@ -7,7 +7,7 @@ use keywright_store::Failure;
 use keywright_store::users::{Right, User};
 
 use crate::port::keys::{NamedKeys, PortKeys};
-use crate::users;
+use crate::users::{self, PortUsers};
 
 /// Who a client is.
 #[derive(Debug, Clone)]
@@ -62,7 +62,18 @@ impl Who {
     /// # Errors
     /// The user was removed, or has another password; or nobody knows.
     pub(super) fn now(&self, keys: &PortKeys) -> Result<Self, Failure> {
-        let (Self::User(user), Some(users)) = (self, &keys.users) else {
+        match &keys.users {
+            Some(users) => self.now_among(users),
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// The same among these users.
+    ///
+    /// # Errors
+    /// As of [`Self::now`].
+    pub(super) fn now_among(&self, users: &PortUsers) -> Result<Self, Failure> {
+        let Self::User(user) = self else {
             return Ok(self.clone());
         };
         let now = users.still(user)?.ok_or_else(|| {

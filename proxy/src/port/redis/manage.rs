@@ -51,7 +51,7 @@ pub(super) fn carry_out_user(
         }
     };
     match change {
-        Ok(change) => Outcome::Doing(Box::pin(change.carry_out(users.clone()))),
+        Ok(change) => Outcome::Doing(Box::pin(change.carry_out(who.clone(), users.clone()))),
         Err(failure) => refuse(keys, b"", &failure, to),
     }
 }
@@ -74,7 +74,7 @@ impl Wanted {
         Ok(wanted(name, password.0.to_vec()))
     }
 
-    async fn carry_out(self, users: PortUsers) -> Result<Done, Failure> {
+    async fn carry_out(self, who: Who, users: PortUsers) -> Result<Done, Failure> {
         let (name, change) = match self {
             Self::Change(name, change) => (name, change),
             Self::Add(name, password) => {
@@ -86,6 +86,8 @@ impl Wanted {
                 (name, UserChange::SetPassword(users.hash(password).await?))
             }
         };
+        // A password may have waited for others to be hashed, and an administrator is none any more.
+        who.now_among(&users)?.may_administer()?;
         users.change(name, change).await.map(|()| Done::Ok)
     }
 }
