@@ -40,6 +40,28 @@ impl Admin {
         self.0.clone()
     }
 
+    /// The same account at another address: `host:port` or `unix:/path`.
+    pub(crate) fn opts_at(&self, address: &str) -> Option<Opts> {
+        let opts = OptsBuilder::from_opts(self.0.clone());
+        let opts = match address.strip_prefix("unix:") {
+            Some(path) => opts.socket(Some(path)),
+            None => {
+                let (host, port) = address.rsplit_once(':')?;
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                opts.socket(None::<String>)
+                    .ip_or_hostname(host)
+                    .tcp_port(port.parse().ok()?)
+            }
+        };
+        Some(opts.into())
+    }
+
+    /// Whether it is for that address as it is written.
+    pub(crate) fn leads_to(&self, address: &str) -> bool {
+        let other = self.opts_at(address).map(Admin);
+        other.is_some_and(|other| self.is_same_place(&other))
+    }
+
     /// Why nobody is logged in, with what to look at.
     pub(crate) fn not_reached(&self, error: &mysql_async::Error) -> String {
         let hint = match error {

@@ -7,6 +7,7 @@ pub(crate) mod explain;
 pub(crate) mod generate;
 mod hidden;
 pub(crate) mod init;
+mod kept_back;
 mod moving;
 mod ordered;
 pub(crate) mod release;

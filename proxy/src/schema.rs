@@ -6,6 +6,7 @@
 mod column_type;
 mod counting;
 mod diagnose;
+mod elsewhere;
 mod fence;
 mod finding;
 mod highest;
@@ -23,6 +24,7 @@ mod views;
 pub use column_type::ColumnType;
 pub use counting::{Count, Counting, counting};
 pub use diagnose::{diagnose, unmatched};
+pub use elsewhere::elsewhere;
 pub use fence::{apply_fence, unfenced};
 pub use finding::{Finding, Severity};
 pub use highest::{Highest, Origin, Unknown, highest_ids, read_highest_ids};

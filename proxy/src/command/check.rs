@@ -128,6 +128,7 @@ impl Check {
         for listener in &config.listeners {
             let of_listener = inspect(&config, listener, self.fence).await;
             let findings = of_listener.findings.iter().cloned();
+            let findings = findings.chain(schema::elsewhere(&config, listener).await);
             let place = Some(listener.bind.as_str());
             told.extend(findings.map(|of| Reported {
                 tables: of.tables,

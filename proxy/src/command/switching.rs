@@ -17,6 +17,7 @@ use keywright_store::switch::{
 use keywright_store::{Failure, Keys};
 use tokio::time::{Instant, sleep};
 
+use super::kept_back::KeptBack;
 use super::wanted::{in_force, is_news, named, one_of_groups, repeated, tell_repeated, wanted};
 
 /// How often the store is asked while nothing is switched, milliseconds.
@@ -68,6 +69,7 @@ pub(super) struct Switching {
     told_off: BTreeSet<RuleName>,
     /// Rules of which it was said last that their switch is repeated.
     told_repeated: BTreeSet<RuleName>,
+    kept_back: KeptBack,
     is_idle: bool,
 }
 
@@ -115,6 +117,7 @@ impl Switching {
             reported: None,
             told_off: BTreeSet::new(),
             told_repeated: BTreeSet::new(),
+            kept_back: KeptBack::default(),
             is_idle: true,
         }
     }
@@ -283,6 +286,17 @@ impl Switching {
         Ok(standing)
     }
 
+    /// Of a program that switches: of others whoever does says it.
+    fn tell_kept_back(&mut self, are_known: bool) {
+        let met = self.conductor.connections().traffic().on_unknown_server();
+        if self.conductor.can_lead() && self.kept_back.look(met, are_known) {
+            tracing::warn!(
+                "INSERTs wait for keys on a server behind a listener, and admin leads only to servers on which they are in force: do upstream \
+                 and admin of each listener lead to the same server?"
+            );
+        }
+    }
+
     /// Begins to switch what the configuration wants anew. True: there is nothing of that.
     async fn begin(&mut self, standing: &Standing) -> Result<bool> {
         if standing.phase != Phase::None {
@@ -291,6 +305,7 @@ impl Switching {
         let all = self.board.all_wanted().await.map_err(failed)?;
         let mut changes = Vec::new();
         let on_unknown_servers = self.conductor.on_unknown_servers(standing).await;
+        self.tell_kept_back(on_unknown_servers.is_empty());
         let all_wanted: Vec<WantedKeys> = self.config.rules.iter().filter_map(wanted).collect();
         for wanted in all_wanted {
             let from = in_force(standing, &wanted.rule);

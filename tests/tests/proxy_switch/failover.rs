@@ -1,7 +1,8 @@
 //! A server that takes over from another behind the same listener.
 
 use keywright_testkit::{
-    AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, make_store, wait_until,
+    AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, assert_has, make_store,
+    wait_until,
 };
 
 use crate::{Shop, id};
@@ -45,5 +46,32 @@ pub(crate) fn a_server_that_took_over_gets_keys_above_its_ids(flavour: Flavour) 
     shop.server.restart()?;
     let last = insert(&proxy)?;
     assert!(last > key, "{last} {key}");
+    Ok(())
+}
+
+/// Keys come into force where `admin` leads; whoever has it lead to another server than `upstream` is told so.
+pub(crate) fn a_server_that_admin_does_not_lead_to_is_told(flavour: Flavour) -> Result<()> {
+    let (mut shop, other) = (Shop::new(flavour)?, Shop::new(flavour)?.server);
+    shop.config.upstream_socket = Some(other.socket());
+    shop.config.more = "[limits]\nswitch_wait_ms_max = 300\n".to_owned();
+    let config = shop.with("one", "rewrite");
+    let checked = ProxyProcess::said(&config, &["check"])?;
+    assert_has(&checked, &["upstream unix:", "and admin leads to"]);
+    let proxy = ProxyProcess::start(config)?;
+    let told = "do upstream and admin of each listener lead to the same server?";
+    wait_until("the warning", WAIT_MAX, || {
+        let answer = proxy
+            .wire("shop")?
+            .query("INSERT INTO orders (a) VALUES (1)")?;
+        assert!(
+            matches!(answer.as_slice(), [Reply::Failed(fault)] if fault.errno == 1467),
+            "{answer:?}"
+        );
+        Ok(proxy.log().contains(told))
+    })?;
+    assert_eq!(
+        other.wire("shop")?.rows("SELECT COUNT(*) FROM orders")?,
+        [["0"]]
+    );
     Ok(())
 }

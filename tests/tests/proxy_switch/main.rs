@@ -19,7 +19,9 @@ use ahead::{
     ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
 };
-use failover::a_server_that_took_over_gets_keys_above_its_ids;
+use failover::{
+    a_server_that_admin_does_not_lead_to_is_told, a_server_that_took_over_gets_keys_above_its_ids,
+};
 use fence::{
     a_fence_comes_where_keys_are_in_force, a_fence_of_another_rule_is_not_taken_for_ones_own,
     a_table_that_comes_later_is_fenced_below_its_tag, tables_with_zero_dates_go_over,
@@ -76,6 +78,7 @@ keywright_testkit::on_both_flavours!(
     tables_without_a_fence_go_over_above_their_counters,
     tables_with_zero_dates_go_over,
     a_server_that_took_over_gets_keys_above_its_ids,
+    a_server_that_admin_does_not_lead_to_is_told,
     what_a_program_sends_that_was_away_is_not_left_out,
     nobody_hears_of_success_whose_rows_were_left_out,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
