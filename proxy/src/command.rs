@@ -15,6 +15,7 @@ mod run;
 mod schema_refresh;
 pub(crate) mod serving;
 mod signals;
+mod stale;
 pub(crate) mod store;
 mod switching;
 pub(crate) mod tag;

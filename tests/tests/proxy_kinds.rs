@@ -1,8 +1,8 @@
 //! Keys of every kind keep to what is theirs, however an INSERT comes.
 
 use keywright_testkit::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
-    make_store, wait_until,
+    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, assert_has,
+    make_store,
 };
 
 keywright_testkit::on_both_flavours!(
@@ -205,11 +205,33 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
             "and `had`.`t_0` has ids up to 900000: those between may be given a second time",
         ],
     );
-    let proxy = ProxyProcess::start(config.clone())?;
-    wait_until("the same of a program that starts", WAIT_MAX, || {
-        Ok(proxy.log().contains("`had`.`t_0` has ids up to 900000"))
-    })?;
+    // A program that starts goes on above them; not above one that would take it most of what is left, nor above what the application brings.
+    server.run(
+        "had",
+        "INSERT INTO bare (id) VALUES (5000000000000000000); INSERT INTO apps VALUES (700000, 1)",
+    )?;
+    let mut careful = config.clone();
+    for place in [0, 1] {
+        careful.rules[place].push_str("on_explicit = \"refuse\"\n");
+    }
+    let proxy = ProxyProcess::start(careful)?;
+    assert_has(
+        &proxy.log(),
+        &[
+            "`had`.`t_0` has ids up to 900000: it goes on above them",
+            "`had`.`bare` has ids up to 5000000000000000000: those between may be given a second time",
+            "`had`.`apps` has ids up to 700000: those between may be given a second time",
+        ],
+    );
+    let mut wire = proxy.wire("had")?;
+    let id = |wire: &mut Wire, insert: &str| match wire.query(insert)?.as_slice() {
+        [Reply::Done(done)] => Ok(done.last_insert_id),
+        other => anyhow::bail!("{other:?}"),
+    };
+    assert_eq!(id(&mut wire, "INSERT INTO t_0 VALUES ()")?, 900_001);
+    assert!(id(&mut wire, "INSERT INTO bare VALUES ()")? < 10_000);
     drop(proxy);
+    server.run("had", "DELETE FROM bare")?;
     let mut blind = config;
     blind.rules[1] = blind.rules[1].replace("segment:none", "segment:blind");
     blind.more =

@@ -7,15 +7,14 @@ use clap::Args;
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
 use keywright_proxy::in_force;
-use keywright_proxy::schema::{
-    self, Extent, Finding, Highest, Origin, Severity, Snapshot, Unknown,
-};
+use keywright_proxy::schema::{self, Extent, Finding, Severity, Snapshot};
 use keywright_proxy::switch::rule_name;
 use keywright_session::Mode;
 use keywright_store::Keys;
 use keywright_store::switch::{IdSpan, KeySpace, RuleName, Switchboard};
 use serde::Serialize;
 
+use super::stale::{Stale, stale_tags};
 use super::{File, Format, hidden, ordered, runtime};
 
 #[derive(Args)]
@@ -144,7 +143,8 @@ impl Check {
         let snapshots = inspected.iter().filter_map(|of| of.snapshot.as_ref());
         let errors = errors.chain(snapshots.flat_map(|its| hidden::stuck(&config, its)));
         told.extend(errors.map(|error| Reported::new(None, Severity::Error, error)));
-        let warnings = stale_tags(&config, keys).await.into_iter();
+        let (stale, unknown) = stale_tags(&config, keys).await;
+        let warnings = stale.iter().map(Stale::told).chain(unknown);
         let warnings = warnings.chain(unseen(&config, keys).await);
         let warnings = warnings.chain(late(&config, keys, &inspected).await);
         let warnings = warnings.chain(ordered::on_ports(&config, keys).await);
@@ -203,44 +203,6 @@ fn to_be_switched(configured: &Config, config: &Config) -> Vec<String> {
         .filter(|(wanted, now)| wanted.rule.mode == Mode::Rewrite && now.rule.mode == Mode::Observe)
         .map(|(wanted, _)| wanted.name())
         .collect()
-}
-
-/// Tags that are to give ids which tables have already, and servers of which that is not known. That the store cannot be asked is told
-/// elsewhere.
-pub(super) async fn stale_tags(config: &Config, keys: &Keys) -> Vec<String> {
-    // A rule that gives no keys yet is switched above all ids.
-    let gives_keys = |rule: &&Configured| !rule.is_switched || rule.rule.mode == Mode::Rewrite;
-    let config = &Config {
-        rules: config.rules.iter().filter(gives_keys).cloned().collect(),
-        ..config.clone()
-    };
-    let (highest, unknown) = schema::read_highest_ids(config).await;
-    // Behind the tables: ids that were given meanwhile would seem to be still to be given.
-    let tags = keys.tags().await.unwrap_or_default();
-    let listing = |tag: &Tag| tags.iter().find(|listing| listing.tag == tag.as_str());
-    // Of single columns `init` tells it, when it matters.
-    let servers = unknown.iter().filter(|unknown| unknown.tag.is_none());
-    let unknown = servers.map(|Unknown { what, .. }| {
-        format!("whether tables have ids that a tag is still to give is not known of {what}")
-    });
-    highest
-        .iter()
-        .filter_map(|highest| Some((highest, listing(&highest.tag)?)))
-        // The highest of hidden keys says nothing of their numbers.
-        .filter(|(_, listing)| listing.hiding == Ok(None))
-        .filter(|(highest, listing)| highest.id >= listing.next)
-        .map(|(highest, listing)| stale(highest, listing.next))
-        .chain(unknown)
-        .collect()
-}
-
-fn stale(highest: &Highest, next: u64) -> String {
-    let Highest { tag, id, table, .. } = highest;
-    let ids = match highest.origin {
-        Origin::Row => format!("{table} has ids up to {id}"),
-        Origin::Counter => format!("the AUTO_INCREMENT of {table} is behind {id}"),
-    };
-    format!("tag \"{tag}\" is at {next}, and {ids}: those between may be given a second time")
 }
 
 /// What programs have found of ids that came by none of them, on tables of rules that observe. That the store cannot be asked is told

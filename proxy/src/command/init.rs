@@ -20,7 +20,7 @@ const STEP: i64 = 1_000;
 const STEP_PART: i64 = 1_000;
 
 /// The largest key that any of a tag's rules takes.
-fn largest_of(rules: &[Configured], tag: &Tag) -> i64 {
+pub(super) fn largest_of(rules: &[Configured], tag: &Tag) -> i64 {
     let of_tag = rules.iter().filter(|rule| rule.spec.tag() == Some(tag));
     let bits = of_tag.map(|rule| rule.rule.bits_max).max();
     i64::MAX >> 63_u32.saturating_sub(bits.unwrap_or(63))

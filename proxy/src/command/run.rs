@@ -20,8 +20,8 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::check::stale_tags;
 use super::schema_refresh::SchemaRefresh;
+use super::stale::raise_stale_tags;
 use super::switching::Switching;
 use super::{File, hidden, ordered};
 
@@ -194,6 +194,7 @@ impl<'a> Running<'a> {
         let standing = standing.or(kept);
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
+        raise_stale_tags(&effective, &keys).await;
         let board = Switchboard::new(&keys);
         let schema_refresh =
             SchemaRefresh::begin(effective, Arc::clone(&counters), board.clone(), true).await?;
@@ -235,18 +236,7 @@ impl<'a> Running<'a> {
             switching.settle().await;
         }
         running.refresh_schema_now();
-        running.tell_stale_tags();
         Ok(running)
-    }
-
-    /// A store that is older than the tables, or keys of the application's own: nobody waits until all of them are looked at.
-    fn tell_stale_tags(&self) {
-        let (config, keys) = (self.in_force.config(), self.keys.clone());
-        tokio::spawn(async move {
-            for warning in stale_tags(&config, &keys).await {
-                tracing::warn!("{warning}");
-            }
-        });
     }
 
     /// Where a rule is switched, and no other was before.

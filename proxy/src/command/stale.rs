@@ -1,0 +1,94 @@
+//! Tags that are to give ids which tables have already: their store went back, or somebody brought ids of his own.
+
+use keywright_core::Tag;
+use keywright_proxy::config::{Config, Configured};
+use keywright_proxy::schema::{self, Highest, Origin, Unknown};
+use keywright_session::{Mode, OnExplicit};
+use keywright_store::{Above, Keys};
+
+use super::init::largest_of;
+
+/// A tag that is at an id, and a table that has a higher one.
+pub(super) struct Stale {
+    highest: Highest,
+    next: u64,
+}
+
+impl Stale {
+    /// What is to be said of it.
+    pub(super) fn told(&self) -> String {
+        format!("{}: those between may be given a second time", self.seen())
+    }
+
+    fn seen(&self) -> String {
+        let Highest { tag, id, table, .. } = &self.highest;
+        let ids = match self.highest.origin {
+            Origin::Row => format!("{table} has ids up to {id}"),
+            Origin::Counter => format!("the AUTO_INCREMENT of {table} is behind {id}"),
+        };
+        format!("tag \"{tag}\" is at {}, and {ids}", self.next)
+    }
+
+    /// Whether the tag is to go on above that, as native ids do above a row that somebody brought: unless ids that the application brings are its
+    /// own business, or a single one far above all others would use up most of what is left.
+    fn is_to_be_followed(&self, config: &Config) -> bool {
+        let rules = config.rules.iter();
+        let mut of_tag = rules.filter(|rule| rule.spec.tag() == Some(&self.highest.tag));
+        let keeps = of_tag.any(|rule| rule.rule.on_explicit == OnExplicit::Keep);
+        let largest = largest_of(&config.rules, &self.highest.tag).cast_unsigned();
+        let left = largest.saturating_sub(self.next);
+        !keeps && self.highest.id.saturating_sub(self.next) <= left / 2
+    }
+}
+
+/// Tags that are to give ids which tables have already; and what is to be said of servers of which that is not known. That the store cannot be
+/// asked is told elsewhere.
+pub(super) async fn stale_tags(config: &Config, keys: &Keys) -> (Vec<Stale>, Vec<String>) {
+    // A rule that gives no keys yet is switched above all ids.
+    let gives_keys = |rule: &&Configured| !rule.is_switched || rule.rule.mode == Mode::Rewrite;
+    let config = &Config {
+        rules: config.rules.iter().filter(gives_keys).cloned().collect(),
+        ..config.clone()
+    };
+    let (highest, unknown) = schema::read_highest_ids(config).await;
+    // Behind the tables: ids that were given meanwhile would seem to be still to be given.
+    let tags = keys.tags().await.unwrap_or_default();
+    let listing = |tag: &Tag| tags.iter().find(|listing| listing.tag == tag.as_str());
+    // Of single columns `init` tells it, when it matters.
+    let servers = unknown.iter().filter(|unknown| unknown.tag.is_none());
+    let unknown = servers.map(|Unknown { what, .. }| {
+        format!("whether tables have ids that a tag is still to give is not known of {what}")
+    });
+    let stale = highest.into_iter().filter_map(|highest| {
+        let listing = listing(&highest.tag)?;
+        // The highest of hidden keys says nothing of their numbers.
+        let is_stale = listing.hiding == Ok(None) && highest.id >= listing.next;
+        is_stale.then_some(Stale {
+            highest,
+            next: listing.next,
+        })
+    });
+    (stale.collect(), unknown.collect())
+}
+
+/// Raises what is stale before anything is given, as `init` does.
+pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
+    let (stale, unknown) = stale_tags(config, keys).await;
+    for unknown in unknown {
+        tracing::warn!("{unknown}");
+    }
+    for its in stale {
+        if !its.is_to_be_followed(config) {
+            tracing::warn!("{}", its.told());
+            continue;
+        }
+        let Highest { tag, id, .. } = its.highest.clone();
+        match keys.advance(&Above::Tag { tag, id }).await {
+            Ok(_) => tracing::warn!(
+                "{}: it goes on above them, as after keywright init. If the store was restored, stop all programs and run keywright store restored",
+                its.seen()
+            ),
+            Err(failure) => tracing::warn!(%failure, "{}", its.told()),
+        }
+    }
+}
