@@ -151,13 +151,8 @@ impl Check {
         let warnings = warnings.chain(ordered::under_names(&config, keys).await);
         told.extend(warnings.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
         if !told.iter().any(|told| told.is_bad) {
-            let rules = to_be_switched(configured, &config).into_iter();
-            told.extend(rules.map(|name| {
-                let message = format!(
-                    "{name} has native auto-increment now: run switches its tables over to keys"
-                );
-                Reported::new(None, Severity::Note, message)
-            }));
+            let notes = to_be_switched(configured, &config).into_iter();
+            told.extend(notes.map(|note| Reported::new(None, Severity::Note, note)));
         }
         told
     }
@@ -196,13 +191,21 @@ fn tags(configured: &Config, config: &Config) -> Vec<Tag> {
     tags
 }
 
-/// The rules that are to give keys, and do not yet.
+/// What is to be said of rules that are to give keys and do not yet, or the other way round.
 fn to_be_switched(configured: &Config, config: &Config) -> Vec<String> {
     let rules = configured.rules.iter().zip(&config.rules);
-    rules
-        .filter(|(wanted, now)| wanted.rule.mode == Mode::Rewrite && now.rule.mode == Mode::Observe)
-        .map(|(wanted, _)| wanted.name())
-        .collect()
+    let note = |(wanted, now): (&Configured, &Configured)| match (wanted.rule.mode, now.rule.mode) {
+        (Mode::Rewrite, Mode::Observe) => Some(format!(
+            "{} has native auto-increment now: run switches its tables over to keys",
+            wanted.name()
+        )),
+        (Mode::Observe, Mode::Rewrite) => Some(format!(
+            "{} has keys now, and mode = \"observe\": run has its tables go back to native auto-increment, where its file said otherwise before",
+            wanted.name()
+        )),
+        (Mode::Rewrite, Mode::Rewrite) | (Mode::Observe, Mode::Observe) => None,
+    };
+    rules.filter_map(note).collect()
 }
 
 /// What programs have found of ids that came by none of them, on tables of rules that observe. That the store cannot be asked is told
