@@ -373,6 +373,14 @@ impl InForce {
             state.standings = standings;
             return;
         }
+        // Once they have keys by the store's word, they leave them by it, and native ids go on above.
+        let gives_keys = |spaces: &KeySpaces, rule: &RuleName| {
+            spaces.get(rule).is_some_and(|its| its.keys.is_some())
+        };
+        let had = state.known.clone().unwrap_or_default();
+        state
+            .waits_for_store
+            .retain(|rule| !gives_keys(&had, rule) && !gives_keys(&known, rule));
         let before = (
             state.known.replace(known),
             std::mem::replace(&mut state.standings, standings),

@@ -66,6 +66,7 @@ keywright_testkit::on_both_flavours!(
     a_transaction_goes_on_natively_and_holds_the_switch_up,
     a_table_that_somebody_locks_is_named_and_nothing_changes,
     a_restart_switches_too_and_an_old_file_takes_nothing_back,
+    what_another_program_switches_off_is_native_for_all,
     a_connection_without_rules_is_ended_before_a_switch,
     a_connection_whose_login_outlasts_a_switch_makes_no_ids,
     one_that_is_at_something_is_ended_behind_it,
@@ -270,6 +271,26 @@ fn a_restart_switches_too_and_an_old_file_takes_nothing_back(flavour: Flavour) -
     other
         .wire("shop")?
         .run("INSERT INTO orders (a) VALUES (1)")?;
+    Ok(())
+}
+
+/// A program whose own file still says that its rule gives keys.
+fn what_another_program_switches_off_is_native_for_all(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let first = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let insert = |proxy: &ProxyProcess| -> Result<u64> {
+        let mut wire = proxy.wire("shop")?;
+        Ok(wire
+            .run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id)
+    };
+    let key = insert(&first)?;
+    let mut other = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    other.reload(shop.with("one", "observe"))?;
+    shop.wait_for(None)?;
+    let native = insert(&first)?;
+    assert!(native > key, "{native} {key}");
+    assert!(insert(&other)? > native);
     Ok(())
 }
 
