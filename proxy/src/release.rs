@@ -141,39 +141,17 @@ fn of_rule(
     let name = written(&configured.rule.table);
     let _ = writeln!(
         out,
-        "-- Rule {}: {name}, column {}. {tables} table(s) on {} server(s); of all: {}.",
+        "-- Rule {}: {}, column {}. {tables} table(s) on {} server(s); of all: {}.",
         index + 1,
-        configured.rule.column,
+        in_comment(&name),
+        in_comment(&configured.rule.column),
         shards.len(),
         shown(highest)
     );
     if tables == 0 {
         return;
     }
-    if configured.is_switched {
-        let elsewhere = match is_hidden {
-            true => "",
-            false => {
-                "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
-                 -- What follows is for tables that are to do without any proxy.\n"
-            }
-        };
-        let _ = writeln!(
-            out,
-            "{elsewhere}-- Behind it, on the store, so that no proxy that starts later takes them for tables with keys:\n\
-             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};",
-            quoted_string(&name),
-            quoted_string(&configured.rule.column)
-        );
-    }
-    let _ = writeln!(
-        out,
-        "-- 1. Stop everybody who writes to these tables, on every server. From here on no key may be given until step 4.\n\
-         -- 2. Take the rule out of the configuration of every proxy and send each SIGHUP (connections keep the old rule: let\n\
-         --    them end), or stop the proxies. While a rule with fence = true is there, the fence is put up again.\n\
-         -- 3. Run what follows. Each counter is computed on its server when the statement runs. A dump that was taken before carries the\n\
-         --    fence as its tables' AUTO_INCREMENT: where it is restored without Keywright, run the same behind it."
-    );
+    steps_before(out, configured, is_hidden);
     if tables > 1 {
         let _ = writeln!(
             out,
@@ -207,10 +185,66 @@ fn of_rule(
         };
         of_shard(out, index, shard, (number + 1, shards.len()), floor);
     }
+    let _ = match configured.is_switched {
+        true => writeln!(
+            out,
+            "-- 4. On the store, so that no proxy that starts takes them for tables with keys:\n\
+             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};\n\
+             --    Then let writers go on, with the servers or with proxies that no longer have the rule.",
+            in_comment(&quoted_string(&name)),
+            in_comment(&quoted_string(&configured.rule.column))
+        ),
+        false => writeln!(
+            out,
+            "-- 4. Let writers go on, with the servers or with proxies that no longer have the rule."
+        ),
+    };
+}
+
+/// What comes before the statements.
+fn steps_before(out: &mut String, configured: &Configured, is_hidden: bool) {
+    if configured.is_switched && !is_hidden {
+        let _ = writeln!(
+            out,
+            "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
+             -- What follows is for tables that are to do without any proxy."
+        );
+    }
     let _ = writeln!(
         out,
-        "-- 4. Let writers go on, with the servers or with proxies that no longer have the rule."
+        "-- 1. Stop everybody who writes to these tables, on every server. From here on no key may be given until step 4."
     );
+    let _ = match configured.is_switched {
+        // SIGHUP refuses it: they would go on giving keys by the old configuration.
+        true => writeln!(
+            out,
+            "-- 2. Stop every proxy, and take the rule out of its configuration. While a proxy runs that has it, it gives keys, and the fence\n\
+             --    is put up again."
+        ),
+        false => writeln!(
+            out,
+            "-- 2. Take the rule out of the configuration of every proxy and send each SIGHUP (connections keep the old rule: let\n\
+             --    them end), or stop the proxies. While a rule with fence = true is there, the fence is put up again."
+        ),
+    };
+    let _ = writeln!(
+        out,
+        "-- 3. Run what follows. Each counter is computed on its server when the statement runs. A dump that was taken before carries the\n\
+         --    fence as its tables' AUTO_INCREMENT: where it is restored without Keywright, run the same behind it."
+    );
+}
+
+/// A name as it may stand in a comment, which ends with its line: what stands behind a line's end in the name of a table that somebody made
+/// would be a statement of the operator's.
+fn in_comment(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character.is_control() {
+            true => safe.extend(character.escape_default()),
+            false => safe.push(character),
+        }
+    }
+    safe
 }
 
 fn of_shard(
@@ -244,8 +278,8 @@ fn of_shard(
 }
 
 fn of_table(out: &mut String, column: &KeyColumn, floor: u64) {
-    let (name, key) = (column.quoted_table(), column.quoted_name());
-    let kind = &column.kind.name;
+    let (table, column_name) = (column.quoted_table(), column.quoted_name());
+    let [name, key, kind] = [&table, &column_name, &column.kind.name].map(|of| in_comment(of));
     if !column.auto_increment {
         let _ = writeln!(
             out,
@@ -274,19 +308,27 @@ fn of_table(out: &mut String, column: &KeyColumn, floor: u64) {
     let _ = writeln!(
         out,
         "-- {name}: {key} is {kind}; {}, room for {left} more.\n\
-         SET @keywright_next = (SELECT GREATEST(COALESCE(MAX({key}), 0), {floor}) + 1 FROM {name});\n\
+         SET @keywright_next = (SELECT GREATEST(COALESCE(MAX({column_name}), 0), {floor}) + 1 FROM {table});\n\
          SET @keywright_alter = CONCAT({}, @keywright_next);\n\
          PREPARE keywright_alter FROM @keywright_alter;\n\
          EXECUTE keywright_alter;\n\
          DEALLOCATE PREPARE keywright_alter;",
         shown(own),
-        quoted_string(&format!("ALTER TABLE {name} AUTO_INCREMENT = ")),
+        quoted_string(&format!("ALTER TABLE {table} AUTO_INCREMENT = ")),
     );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who may make a table whose name a rule's pattern fits would else write what the operator runs.
+    #[test]
+    fn names_do_not_leave_comments() {
+        assert_eq!(in_comment("`a`.`b c'é`"), "`a`.`b c'é`");
+        let made = in_comment("`orders_\nGRANT ALL ON *.* TO e@'%';\r\u{85}#`");
+        assert_eq!(made, "`orders_\\nGRANT ALL ON *.* TO e@'%';\\r\\u{85}#`");
+    }
 
     #[test]
     fn a_counter_is_not_taken_for_a_row() {
