@@ -55,6 +55,9 @@ use crate::home::OtherStore;
 use crate::lease::fed::Handed;
 use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
 
+/// How long it may take to change a store that was restored: all its tags and leases in one transaction.
+const RESTORED_MS_MAX: u64 = 60_000;
+
 /// The store, and connections to it. Every transaction runs on the store's own thread.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -142,7 +145,7 @@ impl Store {
         &self,
         transaction: impl Transaction<T>,
     ) -> Result<T, StoreError> {
-        let ms = self.limits.store_ms_max;
+        let ms = RESTORED_MS_MAX;
         let engine = self.engine().clone();
         let run = async {
             let mut link = Link::connect_to_restored(&engine).await?;

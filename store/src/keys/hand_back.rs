@@ -1,16 +1,19 @@
 //! The clean stop.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
 use super::Keys;
 use crate::store::returned::{Rest, Return};
 
+/// Rests that are handed back in one transaction.
+const RESTS_MAX: usize = 200;
+
 impl Keys {
     /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
-    /// first by whoever starts next. Takes no longer than four transactions in the store may.
+    /// first by whoever starts next. Takes no longer than five transactions in the store may.
     pub async fn hand_back(&self) {
         self.leave_order().await;
         let further = self.0.further.iter().map(|store| {
@@ -80,15 +83,33 @@ impl Keys {
             );
             return;
         }
-        let give = Return {
-            store: Arc::clone(&self.0.store),
-            rests,
-        };
-        match self.run(give).await {
-            Ok(returned) => info!(ranges, returned, "handed back the rests of reservations"),
-            Err(failure) => {
-                warn!(%failure, ranges, "rests could not be handed back; they are lost")
+        let until = Instant::now() + transaction_max;
+        let (mut rests, mut given) = (rests, 0);
+        while !rests.is_empty() {
+            if Instant::now() >= until {
+                warn!(
+                    ranges,
+                    returned = given,
+                    "rests are handed back for too long; those that are left are lost"
+                );
+                return;
+            }
+            let part = Return {
+                store: Arc::clone(&self.0.store),
+                rests: rests.split_off(rests.len().saturating_sub(RESTS_MAX)),
+            };
+            match self.run(part).await {
+                Ok(returned) => given += returned,
+                Err(failure) => {
+                    warn!(%failure, ranges, returned = given, "rests could not be handed back; they are lost");
+                    return;
+                }
             }
         }
+        info!(
+            ranges,
+            returned = given,
+            "handed back the rests of reservations"
+        );
     }
 }

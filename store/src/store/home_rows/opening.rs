@@ -130,9 +130,22 @@ impl OpenHome {
             (Some(first), None) | (None, Some(first)) => first,
             (None, None) => *first,
         };
-        let set = "hi = ?, start_id = ?, heir = NULL, closed_in = ?";
-        let values = values![*first, start, closed_in];
-        self.of.change(found, (set, values), link).await?;
+        // A replica that lacks the next reservation leaves a gap for it: the row may be of when the steps were smaller.
+        let recorded = found.options.step.get().saturating_mul(2);
+        let set = format!(
+            "hi = ?, start_id = ?, heir = NULL, closed_in = ?, server = ?, reserved_ms = {}, \
+             reserved_ids = CASE WHEN COALESCE(reserved_ids, 0) < ? THEN ? ELSE reserved_ids END",
+            self.of.store.words.now_ms()
+        );
+        let values = values![
+            *first,
+            start,
+            closed_in,
+            link.server.identity.as_str(),
+            recorded,
+            recorded
+        ];
+        self.of.change(found, (&set, values), link).await?;
         discard_all(&self.of.store, &self.of.tag, *first, link).await?;
         Ok(Ok(plan))
     }
