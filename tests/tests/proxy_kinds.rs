@@ -228,7 +228,7 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
         [Reply::Done(done)] => Ok(done.last_insert_id),
         other => anyhow::bail!("{other:?}"),
     };
-    assert_eq!(id(&mut wire, "INSERT INTO t_0 VALUES ()")?, 900_001);
+    assert!(id(&mut wire, "INSERT INTO t_0 VALUES ()")? > 900_000);
     assert!(id(&mut wire, "INSERT INTO bare VALUES ()")? < 10_000);
     drop(proxy);
     server.run("had", "DELETE FROM bare")?;

@@ -12,6 +12,7 @@ use super::init::largest_of;
 pub(super) struct Stale {
     highest: Highest,
     next: u64,
+    step: u64,
 }
 
 impl Stale {
@@ -66,6 +67,7 @@ pub(super) async fn stale_tags(config: &Config, keys: &Keys) -> (Vec<Stale>, Vec
         is_stale.then_some(Stale {
             highest,
             next: listing.next,
+            step: listing.step,
         })
     });
     (stale.collect(), unknown.collect())
@@ -83,6 +85,8 @@ pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
             continue;
         }
         let Highest { tag, id, .. } = its.highest.clone();
+        // What others had reserved beside it, and not put into rows by then.
+        let id = id.saturating_add(its.step.saturating_mul(2));
         match keys.advance(&Above::Tag { tag, id }).await {
             Ok(_) => tracing::warn!(
                 "{}: it goes on above them, as after keywright init. If the store was restored, stop all programs and run keywright store restored",
