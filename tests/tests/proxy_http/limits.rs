@@ -183,6 +183,64 @@ fn answers_beyond_the_memory_for_all_are_refused() -> Result<()> {
     Ok(())
 }
 
+/// What an answer takes of it is its own until it has gone out.
+#[test]
+fn an_answer_that_is_not_read_holds_its_memory() -> Result<()> {
+    // More than the system's own buffers hold.
+    const LONG: &str = "POST /v1/keys/tokens?count=300000";
+    let port = Port::start_with("request_keys_max = 300000\n", |mut config| {
+        config.more =
+            "[limits]\nmemory_bytes_max = 67108864\nrewrite_bytes_max = 1048576\n".to_owned();
+        config
+    })?;
+    let mut reader = port.client()?;
+    reader.send(HttpClient::written(LONG, "").as_bytes())?;
+    wait_until("the keys", WAIT_MAX, || {
+        let given = port.metric("keywright_port_keys_total{name=\"tokens\"")?;
+        Ok(given == 300_000)
+    })?;
+    let mut other = port.client()?;
+    for _ in 0..3 {
+        let refused = other.say(LONG)?;
+        assert_eq!(refused.status, 503);
+        assert_has(&refused.body, &["\"memory_full\""]);
+        thread::sleep(Duration::from_millis(100));
+    }
+    let read = reader.read()?;
+    assert_eq!(
+        (read.status, read.body.matches('-').count()),
+        (200, 1_200_000)
+    );
+    assert_eq!(other.say(LONG)?.status, 200);
+    Ok(())
+}
+
+/// Nor does it stay with the connection.
+#[test]
+fn connections_keep_little_of_long_answers() -> Result<()> {
+    const CONNECTIONS: usize = 12;
+    let port = Port::start("")?;
+    let crowd = || -> Result<Vec<HttpClient>> {
+        let connection = |_| -> Result<HttpClient> {
+            let mut client = port.client()?;
+            let request = "POST /v1/keys/tokens?count=100000";
+            let answer = client.say_with(request, "Accept: text/plain\r\n")?;
+            // 44 MB of all of them.
+            assert_eq!(answer.body.len(), 3_700_000);
+            Ok(client)
+        };
+        (0..CONNECTIONS).map(connection).collect()
+    };
+    // What the allocator keeps for itself is there then.
+    drop(crowd()?);
+    let before = port.proxy.memory_kb()?;
+    let held = crowd()?;
+    let more_kb = port.proxy.memory_kb()?.saturating_sub(before);
+    assert!(more_kb < 24_576, "{more_kb} kB more");
+    drop(held);
+    Ok(())
+}
+
 #[test]
 fn as_many_keys_as_may_be_come_in_one_answer() -> Result<()> {
     let port = Port::start("")?;

@@ -90,7 +90,7 @@ pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()
         login_failures: AtomicU32::new(0),
     }));
     // Times are kept here: the library does not tell a silent client from a slow one. It must not gather the answers of a pipeline: it
-    // would do so without end.
+    // would do so without end. `max_buf_size` bounds what it reads of a head, and what it holds of an answer.
     let mut connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes_max)

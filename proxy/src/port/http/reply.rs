@@ -25,6 +25,10 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=UTF-8");
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"keywright\"");
 const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"keywright\", charset=\"UTF-8\"");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
+/// A piece of an answer, bytes. The library copies each into a buffer that it keeps as long as the connection, and asks for the next only while
+/// less than `head_bytes_max` (its `max_buf_size`) waits there. The buffer doubles as it grows: it is never larger than twice both together,
+/// however long answers are.
+const FRAME_BYTES: usize = 8 << 10;
 
 /// An answer.
 #[derive(Debug)]
@@ -158,7 +162,7 @@ impl Reply {
     /// As the library sends it.
     pub(super) fn into_response(self) -> Response<ReplyBody> {
         let mut response = Response::new(ReplyBody {
-            bytes: Some(Bytes::from(self.body)).filter(|bytes| !bytes.is_empty()),
+            left: Bytes::from(self.body),
             _share: self.share,
         });
         *response.status_mut() = self.status;
@@ -203,10 +207,12 @@ pub(crate) fn turned_away(cause: Cause, message: &str) -> String {
     Reply::failure(Format::Json, &Failure::new(cause, message)).unasked()
 }
 
-/// A body that is there whole, with what it takes of the memory for all until it is gone.
+/// A body that is there whole, and goes out piece by piece. The library drops it when it has taken the last one: until then it holds what it
+/// takes of the memory for all.
 #[derive(Debug)]
 pub(super) struct ReplyBody {
-    bytes: Option<Bytes>,
+    /// What was not taken yet.
+    left: Bytes,
     _share: Option<Share>,
 }
 
@@ -218,15 +224,80 @@ impl Body for ReplyBody {
         mut self: Pin<&mut Self>,
         _context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+        let frame_bytes = self.left.len().min(FRAME_BYTES);
+        let frame = self.left.split_to(frame_bytes);
+        Poll::Ready((!frame.is_empty()).then(|| Ok(Frame::data(frame))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
+        self.left.is_empty()
     }
 
+    /// Exact, so that the answer says its length and is not chunked.
     fn size_hint(&self) -> SizeHint {
-        let left = self.bytes.as_ref().map_or(0, Bytes::len);
-        SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
+        SizeHint::with_exact(u64::try_from(self.left.len()).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use hyper::body::{Body as _, Bytes};
+
+    use super::{FRAME_BYTES, Reply, ReplyBody};
+    use crate::connection::memory::{Memory, Share};
+    use crate::port::http::accept::Format;
+
+    /// The next piece; `None`: there is none.
+    fn next(body: &mut ReplyBody) -> Option<Bytes> {
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(body).poll_frame(&mut context) {
+            Poll::Ready(frame) => frame?.ok()?.into_data().ok(),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_body_goes_out_in_pieces_and_holds_its_share_until_the_last() {
+        let digits = "0123456789".chars().cycle();
+        let text: String = digits.take(2 * FRAME_BYTES + 1).collect();
+        let memory = Arc::new(Memory::new(2 * text.len()));
+        let mut share = Share::new(Arc::clone(&memory));
+        assert!(share.hold(text.len()));
+        let reply = Reply::of(Format::Text, text.clone()).holding(Some(share));
+        let mut body = reply.into_response().into_body();
+        let (mut told, mut pieces) = (Vec::<u8>::new(), Vec::new());
+        // The library drops it where it says that this was the last.
+        while !body.is_end_stream() {
+            assert!(!Share::new(Arc::clone(&memory)).hold(1));
+            let left = u64::try_from(text.len() - told.len());
+            assert_eq!(body.size_hint().exact(), left.ok());
+            let piece = next(&mut body).unwrap();
+            pieces.push(piece.len());
+            told.extend_from_slice(&piece);
+        }
+        assert_eq!(pieces, [FRAME_BYTES, FRAME_BYTES, 1]);
+        assert_eq!(told, text.as_bytes());
+        assert_eq!(body.size_hint().exact(), Some(0));
+        assert_eq!(next(&mut body), None);
+        drop(body);
+        assert!(Share::new(memory).hold(text.len()));
+    }
+
+    #[test]
+    fn bodies_that_fit_into_one_piece_are_one() {
+        for bytes in [1, FRAME_BYTES - 1, FRAME_BYTES] {
+            let reply = Reply::of(Format::Text, "x".repeat(bytes));
+            let mut body = reply.into_response().into_body();
+            assert_eq!(next(&mut body).map(|piece| piece.len()), Some(bytes));
+            assert!(body.is_end_stream());
+        }
+        let nothing = Reply::of(Format::Text, String::new());
+        let mut body = nothing.into_response().into_body();
+        assert!(body.is_end_stream());
+        assert_eq!(next(&mut body), None);
     }
 }
