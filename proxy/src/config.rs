@@ -46,7 +46,7 @@ pub struct Config {
     pub rules: Vec<Configured>,
     /// PostgreSQL servers whose tags are fed.
     pub feeds: Vec<FeedSettings>,
-    /// Connections at most, over all listeners.
+    /// Connections at most, over all listeners that lead to servers.
     pub connections_max: u64,
     /// Sizes that every session keeps to.
     pub limits: Limits,

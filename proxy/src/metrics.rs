@@ -4,6 +4,7 @@ mod counted;
 mod family;
 mod http;
 mod latency;
+mod open;
 mod page;
 pub mod port;
 mod render;
@@ -15,6 +16,7 @@ use std::time::SystemTime;
 
 use keywright_session::{Event, SchemaChanges, StatementOutcome, Traffic};
 
+use crate::metrics::open::OpenConnection;
 use crate::metrics::port::PortFigures;
 use crate::status::clients::ListenerFigures;
 
@@ -27,6 +29,8 @@ pub(crate) use http::serve;
 pub struct Counters {
     series: Arc<AllSeries>,
     open: AtomicU64,
+    /// Connections of MySQL listeners among them.
+    open_at_listeners: Arc<AtomicU64>,
     /// The last reload since the start, and the configuration that was read then.
     reload: Mutex<Option<Reload>>,
     /// By rule; those that were in force earlier stay.
@@ -183,10 +187,10 @@ pub struct RuleFigures {
 }
 
 impl Counters {
-    /// A client has connected; how many there are with it.
-    pub fn opened(&self) -> u64 {
+    /// A client has connected.
+    pub fn opened(&self) {
         self.add(Metric::Accepted, [], 1);
-        self.open.fetch_add(1, Ordering::AcqRel) + 1
+        self.open.fetch_add(1, Ordering::AcqRel);
     }
 
     /// A client has gone.
@@ -194,9 +198,15 @@ impl Counters {
         self.open.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Clients that are connected.
+    /// Clients that are connected, of every kind.
     pub fn open(&self) -> u64 {
         self.open.load(Ordering::Acquire)
+    }
+
+    /// A client of a MySQL listener has come; how many of these there are with it. A key port counts its own: who fills
+    /// it without a login must keep nobody from the servers.
+    pub(crate) fn opened_at_listener(&self) -> (OpenConnection, u64) {
+        OpenConnection::count(&self.open_at_listeners)
     }
 
     /// Counts something, by the values of its labels.
@@ -324,9 +334,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn clients_of_listeners_and_of_each_key_port_are_counted_apart() {
+        let counters = Counters::default();
+        let (one, other) = (counters.port("127.0.0.1:1"), counters.port("127.0.0.1:2"));
+        let (first, open) = one.opened();
+        assert_eq!(open, 1);
+        let (second, open) = one.opened();
+        assert_eq!(open, 2);
+        let (third, open) = other.opened();
+        assert_eq!(open, 1);
+        let (fourth, open) = counters.opened_at_listener();
+        assert_eq!(open, 1);
+        drop((second, fourth));
+        let (_fifth, open) = counters.opened_at_listener();
+        assert_eq!((open, one.open(), other.open()), (1, 1, 1));
+        drop((first, third));
+        assert_eq!((one.open(), other.open()), (0, 0));
+    }
+
+    #[test]
     fn rules_and_constructs_are_counted_apart() {
         let counters = Counters::default();
-        assert_eq!(counters.opened(), 1);
+        counters.opened();
         let event = |rule, outcome| Event { rule, outcome };
         for _ in 0..2 {
             // Also after the rules were read again.

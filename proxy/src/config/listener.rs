@@ -80,7 +80,7 @@ pub(crate) struct RawListener {
     /// With `redis` and `http`: let `bind` be another than a loopback address or a UNIX socket without `users`: whoever can
     /// connect (and has the password, if there is one) takes keys of every name. Default: `false`.
     pub(super) open_to_the_network_without_users: Option<bool>,
-    /// With `redis` and `http`: connections at most, within those of `[limits]`. Default: 10000.
+    /// With `redis` and `http`: connections of this key port at most, beside those of `[limits]`. Default: 10000.
     pub(super) connections_max: Option<u64>,
     /// With `redis`: requests of one connection that are answered before others have their turn. Default: 1000.
     pub(super) pipeline_requests_max: Option<u32>,

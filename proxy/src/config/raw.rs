@@ -91,7 +91,7 @@ pub(super) struct RawStatus {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawLimits {
-    /// Clients' connections at most, over all listeners.
+    /// Clients' connections at most, over all listeners that lead to servers; key ports have limits of their own.
     pub(super) connections_max: u64,
     /// Longest INSERT on a rule's table, and longest file of LOAD DATA LOCAL into one, bytes.
     pub(super) rewrite_bytes_max: usize,

@@ -1,4 +1,4 @@
-//! A connection's place among all.
+//! A connection among all that the program waits for at its end.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::metrics::Counters;
 pub(crate) struct ConnectionSlot(Arc<Counters>);
 
 impl ConnectionSlot {
-    /// With how many there are then.
-    pub(crate) fn take(counters: &Arc<Counters>) -> (Self, u64) {
-        let open = counters.opened();
-        (Self(Arc::clone(counters)), open)
+    /// Counts one.
+    pub(crate) fn take(counters: &Arc<Counters>) -> Self {
+        counters.opened();
+        Self(Arc::clone(counters))
     }
 }
 

@@ -11,6 +11,7 @@ use prometheus::proto;
 use super::counted::{AllSeries, Metric, locked};
 use super::family::{histogram, label};
 use super::latency::{BOUNDS_US, Latency};
+use super::open::OpenConnection;
 
 /// Names of one key port that have a latency: each is more than a dozen of series. Those that come later, by further readings of the
 /// configuration, have none.
@@ -72,16 +73,6 @@ impl CutOff {
     }
 }
 
-/// A connection that is counted until it is dropped.
-#[derive(Debug)]
-pub(crate) struct OpenConnection(Arc<AtomicU64>);
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 impl PortFigures {
     pub(super) fn new(series: &Arc<AllSeries>, bind: &str) -> Self {
         Self {
@@ -109,8 +100,7 @@ impl PortFigures {
 
     /// A client has come; how many there are with it.
     pub(crate) fn opened(&self) -> (OpenConnection, u64) {
-        let open = self.open.fetch_add(1, Ordering::AcqRel).saturating_add(1);
-        (OpenConnection(Arc::clone(&self.open)), open)
+        OpenConnection::count(&self.open)
     }
 
     /// Clients that are connected.

@@ -41,16 +41,17 @@ pub(super) fn span_of(
 
 /// Serves one client to its end.
 pub(super) async fn serve_client(
-    (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
+    (client, place): (Accepted, ConnectionSlot),
     (index, number): (usize, u64),
     (shared, buffers): (&Arc<Shared>, Arc<Buffers>),
     span: &mut ConnectionSpan,
 ) -> std::io::Result<()> {
     let address = client.address();
     let client = client.here()?;
+    let (of_listeners, open) = shared.counters.opened_at_listener();
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.
-        drop(place);
+        drop((place, of_listeners));
         span.is_of(address);
         return Box::pin(refuse(client, cause, message)).await;
     }
@@ -62,7 +63,7 @@ pub(super) async fn serve_client(
     }
 }
 
-/// Why no more client is served, if that is so.
+/// Why no more client is served, if that is so; `open`: those of MySQL listeners.
 fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     if *shared.stopping.borrow() {
         return Some((Cause::Draining, "the proxy is stopping"));

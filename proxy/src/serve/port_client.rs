@@ -25,7 +25,7 @@ use crate::serve::shared::Shared;
 
 /// Serves one client of the key port at this place to its end.
 pub(super) async fn serve_port_client(
-    (client, place): (Accepted, (ConnectionSlot, u64)),
+    (client, place): (Accepted, ConnectionSlot),
     port: usize,
     shared: &Arc<Shared>,
     buffers: Arc<Buffers>,
@@ -40,7 +40,7 @@ pub(super) async fn serve_port_client(
 }
 
 async fn serve(
-    (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
+    (client, place): (Accepted, ConnectionSlot),
     (port, number): (usize, u64),
     shared: &Arc<Shared>,
     buffers: Arc<Buffers>,
@@ -51,8 +51,8 @@ async fn serve(
     let Some(keys) = keys else {
         return Ok(());
     };
-    let (of_port, open_there) = keys.figures.opened();
-    if let Some((cause, message)) = turned_away((open, open_there), &keys, shared) {
+    let (of_port, open) = keys.figures.opened();
+    if let Some((cause, message)) = turned_away(open, &keys, shared) {
         // It takes nobody's place while it reads why.
         drop((place, of_port));
         let text = match keys.port.protocol {
@@ -104,16 +104,12 @@ async fn serve(
     }
 }
 
-/// Why no more client is served, if that is so.
-fn turned_away(
-    (open, open_there): (u64, u64),
-    keys: &PortKeys,
-    shared: &Shared,
-) -> Option<(Cause, &'static str)> {
+/// Why no more client is served, if that is so; `open`: those of this port, which has a limit of its own.
+fn turned_away(open: u64, keys: &PortKeys, shared: &Shared) -> Option<(Cause, &'static str)> {
     if *shared.stopping.borrow() {
         return Some((Cause::Draining, "the program is stopping"));
     }
-    if open > shared.config.connections_max || open_there > keys.port.limits.connections_max {
+    if open > keys.port.limits.connections_max {
         shared.counters.add(Metric::TurnedAway, [], 1);
         keys.figures.cut_off(CutOff::Full);
         return Some((

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use keywright_testkit::redis::{RespClient, RespValue};
-use keywright_testkit::{Result, WAIT_MAX, assert_has, take_until_refused, wait_until};
+use keywright_testkit::{
+    Flavour, ProxyConfig, ProxyProcess, Result, SqlFault, Upstream, WAIT_MAX, assert_has,
+    make_store, take_until_refused, wait_until,
+};
 
 use super::Port;
 
@@ -20,6 +23,46 @@ fn one_connection_too_many_is_told_so() -> Result<()> {
     drop(first);
     let_in(&port)?;
     second.say("PING")?;
+    Ok(())
+}
+
+/// Whoever fills a key port keeps nobody out of another one, nor from a server.
+#[test]
+fn key_ports_and_listeners_have_places_of_their_own() -> Result<()> {
+    let server = Upstream::start(Flavour::MariaDb)?;
+    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store);
+    let lines = "keys = { orders = \"segment:orders\" }\nconnections_max = 3\n";
+    config.key_ports = vec![lines.to_owned(), lines.to_owned()];
+    config.more = "[limits]\nconnections_max = 1\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut clients = Vec::new();
+    for port in proxy.ports().iter().skip(1) {
+        let all = clients.len() + 3;
+        wait_until("three places", WAIT_MAX, || {
+            let mut client = RespClient::connect(*port)?;
+            let reply = client.say("PING");
+            if reply.is_ok_and(|reply| reply == RespValue::Simple("PONG".to_owned())) {
+                clients.push(client);
+            }
+            Ok(clients.len() == all)
+        })?;
+        let told = String::from_utf8(RespClient::connect(*port)?.rest()?)?;
+        assert_has(&told, &["-CONNECTIONS_FULL "]);
+    }
+    let mut wire = None;
+    wait_until("the only place of the listener", WAIT_MAX, || {
+        wire = proxy.wire("keywright").ok();
+        Ok(wire.is_some())
+    })?;
+    let refused = proxy.wire("keywright").err();
+    let refused = refused.context("a second connection")?;
+    assert_eq!(refused.downcast::<SqlFault>()?.errno, 1040);
+    for client in &mut clients {
+        client.say("INCR orders")?.integer()?;
+    }
+    let mut wire = wire.context("the connection")?;
+    assert_eq!(wire.rows("SELECT 1")?, [["1"]]);
     Ok(())
 }
 
