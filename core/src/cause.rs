@@ -178,8 +178,8 @@ pub enum Cause {
     MethodRefused,
     /// The body of a request over HTTP did not come within `request_ms_max`.
     RequestTimeout,
-    /// The request is of a page in a browser (`Origin` or `Sec-Fetch-Site` say so): any page that somebody looks at on this machine could
-    /// take keys.
+    /// The request is of a page in a browser (`Origin` or `Sec-Fetch-Site` say so and, where it takes keys by GET, `Referer` or a `User-Agent`
+    /// that begins with `Mozilla/`): any page that somebody looks at on this machine could take keys.
     BrowserRefused,
 }
 

@@ -117,9 +117,50 @@ fn pages_in_browsers_take_no_keys() -> Result<()> {
             assert_has(&answer.body, &["\"browser_refused\""]);
         }
     }
-    // Somebody types the address of Leaf's page.
     let typed = client.say_with("GET /api/segment/get/orders", "Sec-Fetch-Site: none\r\n")?;
     assert_eq!(typed.body, "1");
+    Ok(())
+}
+
+/// An image of a page, whose address is a plain one of this network: of `Origin` and `Sec-Fetch-Site` there is nothing.
+#[test]
+fn images_of_pages_take_no_keys() -> Result<()> {
+    const CHROME: &str = "User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
+                          Chrome/140.0.0.0 Safari/537.36\r\n";
+    const TAKE_BY_GET: [&str; 6] = [
+        "/api/segment/get/orders",
+        "/api/snowflake/get/flakes",
+        "/tinyid/id/nextId?bizType=orders",
+        "/tinyid/id/nextIdSimple?bizType=orders",
+        "/tinyid/id/nextSegmentId?bizType=orders",
+        "/tinyid/id/nextSegmentIdSimple?bizType=orders",
+    ];
+    let port = Port::start("")?;
+    let mut client = port.client()?;
+    for headers in ["Referer: http://evil.example/\r\n", CHROME] {
+        for path in TAKE_BY_GET {
+            let answer = client.say_with(&format!("GET {path}"), headers)?;
+            assert_eq!(answer.status, 403, "{headers}{path}");
+            assert_has(&answer.body, &["\"browser_refused\"", "\"hint\""]);
+        }
+        // What takes nothing may be looked at.
+        let names = client.say_with("GET /v1/keys", headers)?;
+        assert_eq!(names.status, 200, "{headers}");
+    }
+    // Nothing was taken. A page cannot post without saying so.
+    let posted = client.say_with("POST /api/segment/get/orders", CHROME)?;
+    assert_eq!(posted.body, "1");
+    for agent in [
+        "curl/8.14.1",
+        "Java/1.8.0_452",
+        "Go-http-client/1.1",
+        "python-requests/2.32.3",
+        "Mozilla/5.0 (Windows NT 10.0; Microsoft Windows 10.0.26100; en-US) PowerShell/7.5.2",
+    ] {
+        let headers = format!("User-Agent: {agent}\r\n");
+        let taken = client.say_with("GET /api/segment/get/orders", &headers)?;
+        assert_eq!(taken.status, 200, "{agent}");
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderName, ORIGIN};
+use hyper::header::{AUTHORIZATION, HeaderName, ORIGIN, REFERER, USER_AGENT};
 use keywright_core::Cause;
 use keywright_store::Failure;
 
@@ -15,6 +15,10 @@ use crate::users::login::{ComingUser, Login};
 
 /// What browsers say of where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What the name of every browser begins with.
+const MOZILLA: &[u8] = b"Mozilla/";
+/// What a program that takes such a name says in it: PowerShell's own commands.
+const POWERSHELL: &[u8] = b"PowerShell";
 
 /// Who asks.
 pub(super) enum Asker {
@@ -104,30 +108,50 @@ fn is_right(said: &[u8], password: &[u8]) -> bool {
     parts.next() == Some(USER) && parts.next().is_some_and(|given| is_same(given, password))
 }
 
-/// A page in somebody's browser can send requests to a loopback address of his machine, and with them take keys that it never reads.
+/// A page in somebody's browser can send requests to a loopback address of his machine, or an inner one of his network, and with them take
+/// keys that it never reads. `is_key_by_get`: whether the request would take keys by GET. Browsers send such without `Origin`, for an
+/// image of a page, and say nothing of the page to plain addresses of other machines. What they are they say nonetheless.
 ///
 /// # Errors
 /// The browser says that it is one.
-pub(super) fn no_page(headers: &HeaderMap) -> Result<(), Failure> {
+pub(super) fn no_page(headers: &HeaderMap, is_key_by_get: bool) -> Result<(), Failure> {
     let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
     // `none`: somebody typed the address.
     let is_page = headers.contains_key(ORIGIN) || site.is_some_and(|site| site != b"none");
-    match is_page {
-        true => Err(Failure::new(
+    let failure = || {
+        Failure::new(
             Cause::BrowserRefused,
             "pages in a browser are given no keys",
-        )),
-        false => Ok(()),
+        )
+    };
+    if is_page {
+        return Err(failure());
     }
+    if is_key_by_get && (headers.contains_key(REFERER) || is_browser(headers)) {
+        let hint =
+            "a program sends no Referer and another User-Agent than browsers do, or asks by POST";
+        return Err(failure().hint(hint));
+    }
+    Ok(())
+}
+
+/// Whether it says the name of a browser.
+fn is_browser(headers: &HeaderMap) -> bool {
+    let agents = headers.get_all(USER_AGENT).iter();
+    let mut agents = agents.map(|agent| agent.as_bytes());
+    agents.any(|agent| {
+        let mut parts = agent.windows(POWERSHELL.len());
+        agent.starts_with(MOZILLA) && !parts.any(|part| part == POWERSHELL)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use hyper::HeaderMap;
-    use hyper::header::{AUTHORIZATION, HeaderValue};
+    use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, ORIGIN, REFERER, USER_AGENT};
     use keywright_core::Cause;
 
-    use super::check;
+    use super::{FETCH_SITE, check, no_page};
 
     fn cause(said: Option<&'static str>, password: Option<&str>) -> Option<Cause> {
         let mut headers = HeaderMap::new();
@@ -169,5 +193,39 @@ mod tests {
         }
         assert_eq!(cause(None, Some("secret")), Some(Cause::PasswordMissing));
         assert_eq!(cause(Some("Bearer x"), None), None);
+    }
+
+    #[test]
+    fn what_browsers_say_is_seen() {
+        const FIREFOX: &str =
+            "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+        const POWERSHELL: &str =
+            "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.26100.1";
+        let is_refused = |name: HeaderName, value: &'static str, is_key_by_get: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            let refused = no_page(&headers, is_key_by_get).err();
+            refused.map(|failure| failure.cause()) == Some(Cause::BrowserRefused)
+        };
+        for (name, value, is_get_refused, is_post_refused) in [
+            (ORIGIN, "null", true, true),
+            (FETCH_SITE, "cross-site", true, true),
+            (FETCH_SITE, "none", false, false),
+            (REFERER, "http://evil.example/", true, false),
+            (USER_AGENT, FIREFOX, true, false),
+            (USER_AGENT, POWERSHELL, false, false),
+            (USER_AGENT, "Mozilla/", true, false),
+            (USER_AGENT, "Mozilla", false, false),
+            (USER_AGENT, "", false, false),
+            (USER_AGENT, "curl/8.14.1", false, false),
+            (USER_AGENT, "Java/21.0.7", false, false),
+            (USER_AGENT, "Go-http-client/1.1", false, false),
+            (USER_AGENT, "python-requests/2.32.3", false, false),
+        ] {
+            let got = is_refused(name.clone(), value, true);
+            assert_eq!(got, is_get_refused, "GET {name}: {value}");
+            let got = is_refused(name.clone(), value, false);
+            assert_eq!(got, is_post_refused, "POST {name}: {value}");
+        }
     }
 }

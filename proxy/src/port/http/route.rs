@@ -88,6 +88,15 @@ pub(super) fn endpoint(method: &Method, path: &str) -> Result<Endpoint, Stray> {
     })
 }
 
+/// Whether a request would take keys by GET, as only clients of other servers do: a page can have a browser send it as if it were an image.
+pub(super) fn is_key_by_get(method: &Method, path: &str) -> bool {
+    method == Method::GET
+        && match at(path) {
+            Some(Endpoint::Leaf(_, _) | Endpoint::Tinyid(_)) => true,
+            Some(Endpoint::Keys(_) | Endpoint::List | Endpoint::Decode(_)) | None => false,
+        }
+}
+
 fn at(path: &str) -> Option<Endpoint> {
     let behind = |head: &str| {
         let rest = path.strip_prefix(head).filter(|rest| !rest.is_empty())?;
@@ -119,7 +128,7 @@ fn at(path: &str) -> Option<Endpoint> {
 mod tests {
     use hyper::Method;
 
-    use super::{Endpoint, LeafService, TinyidCall, endpoint};
+    use super::{Endpoint, LeafService, TinyidCall, endpoint, is_key_by_get};
 
     #[test]
     fn paths_are_read() {
@@ -155,6 +164,25 @@ mod tests {
             ),
         ] {
             assert_eq!(endpoint(&method, path).ok(), Some(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn keys_are_taken_by_get_at_the_places_of_other_servers_only() {
+        for (path, expected) in [
+            ("/api/segment/get/a", true),
+            ("/api/snowflake/get/a", true),
+            ("/tinyid/id/nextId", true),
+            ("/tinyid/id/nextIdSimple", true),
+            ("/tinyid/id/nextSegmentId", true),
+            ("/tinyid/id/nextSegmentIdSimple", true),
+            ("/v1/keys/a", false),
+            ("/v1/keys", false),
+            ("/v1/decode/7", false),
+            ("/", false),
+        ] {
+            assert_eq!(is_key_by_get(&Method::GET, path), expected, "{path}");
+            assert!(!is_key_by_get(&Method::POST, path), "{path}");
         }
     }
 

@@ -157,7 +157,8 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
         return refused(&draining());
     };
     keys.figures.requests(1);
-    if let Err(failure) = credentials::no_page(&head.headers) {
+    let is_key_by_get = route::is_key_by_get(&head.method, head.uri.path());
+    if let Err(failure) = credentials::no_page(&head.headers, is_key_by_get) {
         return refused(&failure);
     }
     match credentials::asker(&head.headers, &keys) {
