@@ -29,6 +29,7 @@ use crate::elsewhere::Elsewhere;
 use crate::failure::{Failure, broken_off};
 use crate::feed::Feeder;
 use crate::kept::keeper::Keeper;
+use crate::lease::TakeoverLimits;
 use crate::lease::space::Space;
 use crate::seat::seats::Seats;
 use crate::settings::{FurtherStore, StoreSettings};
@@ -319,6 +320,11 @@ impl Keys {
     /// Where snowflake ids may begin.
     pub(crate) fn snowflakes(&self) -> SnowflakeStart {
         self.0.settings.snowflakes()
+    }
+
+    /// How a worker id would be taken over now.
+    pub(crate) fn takeover(&self) -> TakeoverLimits {
+        self.0.settings.snowflake.takeover(self.0.clock.wall_ms())
     }
 
     /// Follows another generation of keys, after tables went over to them or left them: ranges and leases that were had before are

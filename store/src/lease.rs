@@ -119,19 +119,11 @@ pub fn plan_claim(
     check_age(rows, claimant, era)?;
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
-    let plan = plan_takeover(&Takeover {
-        layout: claimant.layout,
-        recorded: Some(recorded(found, claimant, limits.now_ms)),
-        is_vouched: false,
-        writer: ANYONE,
-        now_ms: limits.now_ms,
-        lead_ms_max: limits.lead_ms_max,
-        skew_ms_max: limits.skew_ms_max,
-        window_ms: limits.window_ms,
-        word_next_state: above_other_layouts(rows, &claimant.layout)
-            .max(state_from(&claimant.layout, era.floor_ms))
-            .max(claimant.floor_state),
-    });
+    let next_state = above_other_layouts(rows, &claimant.layout)
+        .max(state_from(&claimant.layout, era.floor_ms))
+        .max(claimant.floor_state);
+    let recorded = recorded(found, claimant, limits.now_ms);
+    let plan = plan_from(&claimant.layout, recorded, limits, next_state);
     if plan.start_state >= plan.hi_state {
         return Err(NoLease::LayoutRanOut {
             layout: claimant.layout.to_string(),
@@ -144,6 +136,26 @@ pub fn plan_claim(
         epoch: found.map_or(1, |row| row.epoch.saturating_add(1)),
         hi_found_ms: found.map(|row| row.hi_ms),
         plan,
+    })
+}
+
+/// Where whoever takes a worker id over goes on, by what is recorded of it; never below `next_state`.
+fn plan_from(
+    layout: &Layout,
+    recorded: Recorded,
+    limits: &TakeoverLimits,
+    next_state: u64,
+) -> TakeoverPlan {
+    plan_takeover(&Takeover {
+        layout: *layout,
+        recorded: Some(recorded),
+        is_vouched: false,
+        writer: ANYONE,
+        now_ms: limits.now_ms,
+        lead_ms_max: limits.lead_ms_max,
+        skew_ms_max: limits.skew_ms_max,
+        window_ms: limits.window_ms,
+        word_next_state: next_state,
     })
 }
 
@@ -188,11 +200,13 @@ fn check_age(rows: &[LeaseRow], claimant: &Claimant, era: &Era) -> Result<(), No
     Ok(())
 }
 
+/// Whether somebody holds it, and has renewed it in time.
+pub(crate) fn is_held(row: &LeaseRow) -> bool {
+    row.owner.is_some() && !row.expired
+}
+
 fn may_take(row: &LeaseRow, claimant: &Claimant) -> bool {
-    match &row.owner {
-        None => true,
-        Some(owner) => row.expired || *owner == claimant.owner,
-    }
+    !is_held(row) || row.owner.as_ref() == Some(&claimant.owner)
 }
 
 fn choose(rows: &[LeaseRow], claimant: &Claimant) -> Result<u32, NoLease> {
@@ -251,7 +265,27 @@ fn state_from(layout: &Layout, unix_ms: i64) -> u64 {
 /// The first id above all that a lease may have issued.
 pub(crate) fn first_above(row: &LeaseRow) -> u64 {
     let tick = state_from(&row.layout, row.hi_ms) >> row.layout.sequence_bits();
-    let last = row.layout.largest_id_below(tick);
+    first_from(&row.layout, tick)
+}
+
+/// The first id above all that a lease may have issued whose bound another server wrote, which may have written later ones that are missing
+/// here: where whoever takes it over now goes on. In the row's layout and in the asker's: it may have gone on with either.
+pub(crate) fn first_above_foreign(row: &LeaseRow, layout: &Layout, limits: &TakeoverLimits) -> u64 {
+    let recorded = Recorded {
+        bound_ms: row.hi_ms,
+        note: None,
+    };
+    let above = |layout: &Layout| {
+        let plan = plan_from(layout, recorded, limits, 0);
+        first_from(layout, plan.start_state >> layout.sequence_bits())
+    };
+    let by_layouts = above(&row.layout).max(above(layout));
+    first_above(row).max(by_layouts)
+}
+
+/// The first id above all of earlier ticks.
+fn first_from(layout: &Layout, tick: u64) -> u64 {
+    let last = layout.largest_id_below(tick);
     u64::try_from(last.saturating_add(1)).unwrap_or(0)
 }
 

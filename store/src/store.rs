@@ -20,6 +20,7 @@ pub(crate) mod returned;
 pub(crate) mod schema;
 pub(crate) mod switch_commit;
 pub(crate) mod switch_rows;
+mod switch_snowflakes;
 pub(crate) mod tag_admin;
 pub(crate) mod tag_change;
 pub(crate) mod tag_hiding;

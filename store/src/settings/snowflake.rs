@@ -5,6 +5,7 @@ use keywright_core::{ClockPolicy, Layout, WorkerId};
 use super::problems::Problems;
 use super::raw::RawSnowflakeSettings;
 use super::worker;
+use crate::lease::TakeoverLimits;
 use crate::worker_ids::WorkerIds;
 
 /// Settings of snowflake and readable ids, checked.
@@ -20,6 +21,18 @@ pub(crate) struct SnowflakeSettings {
     pub(crate) clock_jump_ms_max: u64,
     pub(crate) clock_policy: ClockPolicy,
     pub(crate) clock_wait_ms_max: u64,
+}
+
+impl SnowflakeSettings {
+    /// How a worker id is taken over at a moment, unix milliseconds.
+    pub(crate) fn takeover(&self, now_ms: i64) -> TakeoverLimits {
+        TakeoverLimits {
+            now_ms,
+            lead_ms_max: self.lead_ms_max,
+            skew_ms_max: self.skew_ms_max,
+            window_ms: self.bound_window_ms,
+        }
+    }
 }
 
 pub(super) fn settings(

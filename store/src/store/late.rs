@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 
-use super::switch_commit::{bound_of_snowflakes, now_ms, raise, raise_leases};
+use super::switch_commit::raise;
 use super::switch_rows::lock;
+use super::switch_snowflakes::{now_ms, raise_leases, reserved_snowflakes};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::switch::commit::{SnowflakeStart, floor_after};
 use crate::switch::space::KeySpace;
@@ -36,7 +37,7 @@ async fn span(
     match keys {
         KeySpace::Tag(tag) => span_of_tag(store, tag, link).await,
         KeySpace::Snowflake => {
-            let bound = bound_of_snowflakes(link).await?.hi;
+            let bound = reserved_snowflakes(link).await?;
             let first = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
             let first = link.first(first, Vec::new()).await?;
             Ok(Some(IdSpan {

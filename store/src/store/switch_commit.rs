@@ -5,22 +5,18 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 
-use super::lease_rows::all_rows;
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
+use super::switch_snowflakes::{SNOWFLAKE_ID_MAX, bound_of_snowflakes, now_ms, raise_leases};
 use super::tag_hiding::hiding_of;
 use super::tag_read::{is_dropped, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
-use crate::lease::first_above;
-use crate::lease::space::Space;
+use crate::lease::TakeoverLimits;
 use crate::switch::commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 use crate::switch::reached::Reached;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, Phase, Recorded};
 use crate::tag_order::TagOrder;
-
-/// The largest snowflake id.
-const SNOWFLAKE_ID_MAX: u64 = u64::MAX >> 1;
 
 /// Records a counter while its table is locked. False: the attempt is over, and nothing may be fenced.
 #[derive(Debug)]
@@ -107,6 +103,8 @@ pub enum Committed {
 pub(crate) struct Commit {
     pub(crate) store: Arc<Store>,
     pub(crate) snowflakes: SnowflakeStart,
+    /// How this program would take a worker id over.
+    pub(crate) takeover: TakeoverLimits,
     pub(crate) attempt: u64,
     /// How far ids have come in the tables, as far as they have told.
     pub(crate) reached: Reached,
@@ -158,6 +156,10 @@ impl Commit {
         let mut bounds = Vec::new();
         for keys in left.iter().copied() {
             match self.bound(keys, link).await? {
+                // By its own name, whatever comes in its place.
+                Some(bound) if bound.is_foreign => {
+                    return Ok(Committed::Refused(keys.clone(), CommitRefusal::Foreign));
+                }
                 Some(bound) => bounds.push((keys, bound)),
                 None => return Ok(Committed::Unknown(keys.clone())),
             }
@@ -181,10 +183,6 @@ impl Commit {
             }
         }
         for (keys, bound) in &bounds {
-            if bound.is_foreign {
-                let refusal = CommitRefusal::Foreign;
-                return Ok(Committed::Refused((*keys).clone(), refusal));
-            }
             if bound.is_hidden {
                 return Ok(Committed::Refused((*keys).clone(), CommitRefusal::Hidden));
             }
@@ -256,7 +254,11 @@ impl Commit {
     async fn bound(&self, keys: &KeySpace, link: &mut Link) -> Result<Option<Bound>, StoreError> {
         match keys {
             KeySpace::Tag(tag) => self.bound_of_tag(tag, link).await,
-            KeySpace::Snowflake => Ok(Some(bound_of_snowflakes(link).await?)),
+            KeySpace::Snowflake => {
+                let layout = &self.snowflakes.layout;
+                let bound = bound_of_snowflakes(layout, &self.takeover, link).await?;
+                Ok(Some(bound))
+            }
         }
     }
 
@@ -332,43 +334,4 @@ pub(super) async fn raise(
         .await?;
     // Where none is named, the generation tells rests apart.
     discard_all(store, tag, hi.unwrap_or(0), link).await
-}
-
-/// By the store's clock, unix milliseconds.
-pub(super) async fn now_ms(link: &mut Link) -> Result<i64, StoreError> {
-    let now = format!("SELECT {}", link.words().now_ms());
-    let now = link.first(now, Vec::new()).await?;
-    now.map_or(Ok(0), |row| row.first())
-}
-
-/// What all leases together may have issued, and what they are to begin above: as long as there is none, that is all there is.
-pub(super) async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreError> {
-    let rows = all_rows(link, Space::Snowflake.name()).await?;
-    let begin = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
-    let begin = link.first(begin, Vec::new()).await?;
-    let begin: u64 = begin.map_or(Ok(0), |row| row.first())?;
-    let used = rows.iter().map(first_above).max().unwrap_or(0);
-    Ok(Bound {
-        hi: used.max(begin),
-        id_max: SNOWFLAKE_ID_MAX,
-        is_foreign: rows.iter().any(|row| row.server != link.server.identity),
-        is_hidden: false,
-    })
-}
-
-/// Raises the generation of all leases of snowflake ids, and the moment and the id at which these begin.
-pub(super) async fn raise_leases(
-    floor_ms: i64,
-    first: u64,
-    link: &mut Link,
-) -> Result<(), StoreError> {
-    let words = link.words();
-    let update = format!(
-        "UPDATE keywright_switch SET snowflake_generation = snowflake_generation + 1, \
-         snowflake_floor_ms = {}, snowflake_first = {} WHERE id = 1",
-        words.greater("snowflake_floor_ms", "?"),
-        words.greater("snowflake_first", "?")
-    );
-    link.change(update, values![floor_ms, first]).await?;
-    Ok(())
 }

@@ -236,6 +236,7 @@ impl Switchboard {
         let commit = Commit {
             store: self.keys.store(),
             snowflakes: self.keys.snowflakes(),
+            takeover: self.keys.takeover(),
             attempt,
             reached,
             servers,

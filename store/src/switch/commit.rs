@@ -10,7 +10,7 @@ pub struct Bound {
     pub hi: u64,
     /// The tag's largest id.
     pub id_max: u64,
-    /// Another server wrote it: how far ids were issued there is not known.
+    /// Another server wrote it, and may have written later ones: how far ids were issued there is not known.
     pub is_foreign: bool,
     /// Its keys hide how many there are: below the largest that they may be, any may have been issued, or is to come.
     pub is_hidden: bool,
@@ -31,9 +31,11 @@ pub enum CommitRefusal {
     /// The tag would have no ids left above this.
     #[error("there are ids up to {0} in the tables, beyond the tag's largest")]
     Exhausted(u64),
-    /// Another server wrote the old tag's bound.
+    /// Another server wrote the old tag's bound, or the bound of a worker id that is still leased.
     #[error(
-        "its bound was written by another server of the store, so that it is not known how far it was used"
+        "its bound was written by another server of the store, so that it is not known how far it was used. It is tried again: of a tag, take a key \
+         of it, which leaves out what may have been given; of snowflake ids, see that each program with a worker id of them reaches the store, or \
+         end it and wait until its lease has run out (keywright worker list names them)"
     )]
     Foreign,
     /// Keys of a tag that hides its volume may be any: what tables have, or have had, may be among them.

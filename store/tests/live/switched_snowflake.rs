@@ -1,13 +1,16 @@
 //! Tables that go over to snowflake ids, as the store keeps it.
 
-use keywright_core::Cause;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use keywright_core::{Cause, Preset};
 use keywright_store::switch::{
     Change, CommitRefusal, Committed, KeySpace, Reached, RuleName, Switchboard,
 };
-use keywright_store::{KeySpec, RawStoreSettings};
+use keywright_store::{Clock, KeySpec, RawSnowflakeSettings, RawStoreSettings, SystemClock};
 use keywright_testkit::Result;
 
-use crate::common::{Engine, Schema, open, runtime, small_steps, tag};
+use crate::common::{Engine, Schema, open, open_with, runtime, small_steps, tag};
 use crate::switches::{change, generation, here, in_force, recorded, space};
 
 /// All leases of the layout are one key space: who did not hear of the switch gets no more of it, and everybody begins above.
@@ -175,6 +178,115 @@ fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<
                 Ok::<(), anyhow::Error>(())
             })?;
         }
+    }
+    Ok(())
+}
+
+async fn go_over_to_snowflake_ids(board: &Switchboard) -> Result<()> {
+    let attempt = board.begin(&[change(None, Some("snowflake"))]).await?;
+    let committed = board.commit(attempt.unwrap(), Reached::default(), here());
+    assert_eq!(committed.await?, Committed::Done);
+    Ok(())
+}
+
+/// The first id that whatever takes over from a server that is lost leaves out at least, as of now.
+fn reach_of_lost() -> Result<u64> {
+    let its = RawSnowflakeSettings::default();
+    let gap_ms = i64::try_from(its.lead_ms_max + its.skew_ms_max)?;
+    let layout = Preset::Twitter.layout();
+    Ok(u64::try_from(
+        layout.floor(SystemClock.wall_ms() + gap_ms)?,
+    )?)
+}
+
+/// The store fails over behind a program that was killed, and whose worker id nobody takes any more: tables leave it as soon as its lease has run
+/// out, above all that may be missing. Whoever takes the worker id later begins above what they had meanwhile.
+#[test]
+fn tables_leave_worker_ids_of_another_server_that_nobody_holds_any_more() -> Result<()> {
+    // Nobody renews it while the test runs.
+    let long_lease = RawSnowflakeSettings {
+        lease_ms: 3_600_000,
+        ..RawSnowflakeSettings::default()
+    };
+    for engine in Engine::ALL {
+        for next in [None, Some("b")] {
+            let schema = format!("kw_switch_foreign_{}", next.unwrap_or("off"));
+            let schema = Schema::of(engine, &schema)?;
+            runtime()?.block_on(async {
+                let keys = open(&schema.raw())?;
+                keys.init().await?;
+                keys.create_tag(&tag("b"), &small_steps(100)).await?;
+                let board = Switchboard::new(&keys);
+                go_over_to_snowflake_ids(&board).await?;
+                let killed = open_with(&schema.raw(), &long_lease)?;
+                let taken = killed.source(&KeySpec::Snowflake)?.take(1, true).await?;
+                let issued = taken.number(0).unwrap();
+                drop(killed);
+                schema.sql("UPDATE keywright_worker SET server = 'another'")?;
+                let left = board.begin(&[change(Some("snowflake"), next)]).await?;
+                let left = left.unwrap();
+                let refused = Committed::Refused(KeySpace::Snowflake, CommitRefusal::Foreign);
+                let committed = board.commit(left, Reached::default(), here()).await?;
+                assert_eq!(committed, refused, "it may still issue");
+
+                schema.sql(&format!(
+                    "UPDATE keywright_worker SET expires_at = {}",
+                    schema.long_ago()
+                ))?;
+                let reach = reach_of_lost()?;
+                let committed = board.commit(left, Reached::default(), here()).await?;
+                assert_eq!(committed, Committed::Done);
+                let first = match next {
+                    None => board.standing().await?.rules[0].above,
+                    Some(tag) => board.span(&space(tag)).await?.map(|its| its.bound),
+                };
+                let first = first.unwrap();
+                assert!(first > issued && first > reach, "{first} {issued} {reach}");
+
+                assert_eq!(next.is_none(), board.complete(left).await?);
+                let back = board.begin(&[change(next, Some("snowflake"))]).await?;
+                let back = back.unwrap();
+                assert!(board.record(back, recorded("orders", first + 1)).await?);
+                let committed = board.commit(back, Reached::default(), here()).await?;
+                assert_eq!(committed, Committed::Done);
+                let heir = open(&schema.raw())?;
+                let taken = heir.source(&KeySpec::Snowflake)?.take(1, true).await?;
+                let id = taken.number(0).unwrap();
+                assert!(id > first, "{id} {first}");
+                assert_eq!(heir.worker_id(), Some(0));
+                Ok::<(), anyhow::Error>(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// No lease of it is anybody's, and all were written by another server.
+#[test]
+fn tables_leave_snowflake_ids_of_a_store_that_was_restored() -> Result<()> {
+    for engine in Engine::ALL {
+        let schema = Schema::of(engine, "kw_switch_restored")?;
+        runtime()?.block_on(async {
+            let keys = open(&schema.raw())?;
+            keys.init().await?;
+            go_over_to_snowflake_ids(&Switchboard::new(&keys)).await?;
+            let taken = keys.source(&KeySpec::Snowflake)?.take(1, true).await?;
+            let issued = taken.number(0).unwrap();
+            keys.hand_back().await;
+            let lost = Duration::from_secs(60);
+            let restored = open(&schema.raw())?;
+            restored.restored(lost, BTreeMap::new()).await?;
+
+            let keys = open(&schema.raw())?;
+            let board = Switchboard::new(&keys);
+            let off = board.begin(&[change(Some("snowflake"), None)]).await?;
+            let reach = reach_of_lost()?;
+            let committed = board.commit(off.unwrap(), Reached::default(), here());
+            assert_eq!(committed.await?, Committed::Done);
+            let above = board.standing().await?.rules[0].above.unwrap();
+            assert!(above > issued && above > reach, "{above} {issued} {reach}");
+            Ok::<(), anyhow::Error>(())
+        })?;
     }
     Ok(())
 }

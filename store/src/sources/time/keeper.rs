@@ -15,7 +15,7 @@ use crate::backoff::Backoff;
 use crate::failure::Failure;
 use crate::host::holder;
 use crate::lease::space::Space;
-use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits, Words};
+use crate::lease::{Claimant, HeldLease, NoLease, Words};
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
 use crate::sources::left::cannot_follow;
@@ -143,12 +143,7 @@ impl Keeper {
                 gone_back_from_ms: self.gone_back_from_ms,
                 generation,
             },
-            limits: TakeoverLimits {
-                now_ms: readings.wall_ms,
-                lead_ms_max: settings.lead_ms_max,
-                skew_ms_max: settings.skew_ms_max,
-                window_ms: settings.bound_window_ms,
-            },
+            limits: settings.takeover(readings.wall_ms),
             worker_ids: settings.worker_ids.clone(),
             must_be_divided: self.supply.must_be_divided,
             holder: &self.holder,

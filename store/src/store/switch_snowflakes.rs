@@ -1,0 +1,80 @@
+//! Snowflake ids in a switch: how far all leases together may have issued, and from where on these go on.
+
+use keywright_core::Layout;
+
+use super::lease_rows::all_rows;
+use super::{Link, StoreError, values};
+use crate::lease::space::Space;
+use crate::lease::{LeaseRow, TakeoverLimits, first_above, first_above_foreign, is_held};
+use crate::switch::commit::Bound;
+
+/// The largest snowflake id.
+pub(super) const SNOWFLAKE_ID_MAX: u64 = u64::MAX >> 1;
+
+/// By the store's clock, unix milliseconds.
+pub(super) async fn now_ms(link: &mut Link) -> Result<i64, StoreError> {
+    let now = format!("SELECT {}", link.words().now_ms());
+    let now = link.first(now, Vec::new()).await?;
+    now.map_or(Ok(0), |row| row.first())
+}
+
+/// What all leases together have reserved, and what they are to begin above: as long as there is none, that is all there is.
+pub(super) async fn reserved_snowflakes(link: &mut Link) -> Result<u64, StoreError> {
+    let rows = all_rows(link, Space::Snowflake.name()).await?;
+    let reserved = rows.iter().map(first_above).max().unwrap_or(0);
+    Ok(reserved.max(first_snowflake(link).await?))
+}
+
+/// What leases are to begin above.
+async fn first_snowflake(link: &mut Link) -> Result<u64, StoreError> {
+    let first = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
+    let first = link.first(first, Vec::new()).await?;
+    first.map_or(Ok(0), |row| row.first())
+}
+
+/// How far all leases together may have issued. Of those whose bounds another server wrote, the last ones may be missing:
+/// - one that nobody holds any more reaches as far as is left out by whoever takes it over now, by the later of the program's clock and the
+///   store's. Whoever does so afterwards gets a lease of another generation, whose ids are in none of the tables that leave, and should they
+///   come back, begin above these.
+/// - of one that is held that is not said: its holder may still issue by what that server has.
+pub(super) async fn bound_of_snowflakes(
+    layout: &Layout,
+    takeover: &TakeoverLimits,
+    link: &mut Link,
+) -> Result<Bound, StoreError> {
+    let rows = all_rows(link, Space::Snowflake.name()).await?;
+    let first = first_snowflake(link).await?;
+    let limits = TakeoverLimits {
+        now_ms: takeover.now_ms.max(now_ms(link).await?),
+        ..*takeover
+    };
+    let is_foreign = |row: &LeaseRow| row.server != link.server.identity;
+    let above = |row: &LeaseRow| match is_foreign(row) {
+        true => first_above_foreign(row, layout, &limits),
+        false => first_above(row),
+    };
+    let issued = rows.iter().map(above).max().unwrap_or(0);
+    Ok(Bound {
+        hi: issued.max(first),
+        id_max: SNOWFLAKE_ID_MAX,
+        is_foreign: rows.iter().any(|row| is_foreign(row) && is_held(row)),
+        is_hidden: false,
+    })
+}
+
+/// Raises the generation of all leases of snowflake ids, and the moment and the id at which these begin.
+pub(super) async fn raise_leases(
+    floor_ms: i64,
+    first: u64,
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    let words = link.words();
+    let update = format!(
+        "UPDATE keywright_switch SET snowflake_generation = snowflake_generation + 1, \
+         snowflake_floor_ms = {}, snowflake_first = {} WHERE id = 1",
+        words.greater("snowflake_floor_ms", "?"),
+        words.greater("snowflake_first", "?")
+    );
+    link.change(update, values![floor_ms, first]).await?;
+    Ok(())
+}
