@@ -4,7 +4,7 @@ mod reload;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
 use keywright_core::{Tag, nearest};
@@ -19,11 +19,16 @@ use keywright_store::switch::{RuleName, Standing, Switchboard};
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::schema_refresh::SchemaRefresh;
 use super::stale::raise_stale_tags;
-use super::switching::Switching;
+use super::switching::{Switching, tell_end};
 use super::{File, hidden, ordered};
+
+/// How long a program that is to end while it starts may take to say so to the store and to hand back what it has of it, milliseconds: less than
+/// the program that it was to take over from waits for its end.
+const LEAVE_MS_MAX: u64 = 3_000;
 
 /// Whether the store has the tags. One that does not answer holds nobody up: keys that are reserved need none, and those that are not
 /// are waited for. But a tag that comes into force while others are must be known.
@@ -87,6 +92,8 @@ pub(super) struct Running<'a> {
     keys: Keys,
     /// What is noted there is of this program, whatever its configuration.
     board: Switchboard,
+    /// Where it takes part in the switch.
+    part: Switchboard,
     counters: Arc<Counters>,
     in_force: Arc<InForce>,
     /// Where a rule is switched.
@@ -157,12 +164,40 @@ async fn see_what_tables_have(config: &Config, keys: &Keys) {
     }
 }
 
+/// Whether the store is to be told that the program ends. One that does not answer hears nothing, so that others wait: whoever starts next may go on
+/// with what is kept.
+async fn may_leave(part: &Switchboard, keys: &Keys) -> bool {
+    match part.standing().await.is_ok() {
+        true => keys.stop_keeping(),
+        false => keys.leave_kept_ranges(),
+    }
+}
+
+/// The program ends before it serves anybody: what it has said to the store, reserved and leased there would stand in the way of the next start.
+/// `part`: where it takes part in the switch, if it does.
+pub(super) async fn leave_early(part: Option<&Switchboard>, keys: &Keys) {
+    let leaving = async {
+        if let Some(part) = part
+            && may_leave(part, keys).await
+        {
+            tell_end(part).await;
+        }
+        keys.hand_back().await;
+    };
+    let limit = Duration::from_millis(LEAVE_MS_MAX);
+    if timeout(limit, leaving).await.is_err() {
+        tracing::warn!(
+            "the store does not answer in time: what was reserved there may be lost, and a worker id is free only when its lease has run out"
+        );
+    }
+}
+
 impl<'a> Running<'a> {
-    /// `takes_over`: another program serves clients, and goes on if this one cannot give keys.
+    /// `part`: where it is to take part in the switch. `takes_over`: another program serves clients, and goes on if this one cannot give keys.
     pub(super) async fn begin(
         file: &'a File,
         config: Config,
-        keys: Keys,
+        (keys, part): (Keys, Switchboard),
         takes_over: bool,
     ) -> Result<Running<'a>> {
         keys.keep_ranges(&config.digest, config.peer_wait_ms());
@@ -214,6 +249,7 @@ impl<'a> Running<'a> {
             schema_refresh,
             keys,
             board,
+            part,
             counters,
             in_force: Arc::new(in_force),
             switching: None,
@@ -243,7 +279,7 @@ impl<'a> Running<'a> {
     fn begin_switching(&mut self) {
         if self.switching.is_none() && self.config.follows_the_switch() {
             self.switching = Some(Switching::new(
-                &self.keys,
+                self.part.clone(),
                 Arc::clone(&self.config),
                 &self.file.config,
                 (Arc::clone(&self.in_force), Arc::clone(&self.counters)),
@@ -317,18 +353,13 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// The store is told that the program ends. One that does not answer hears nothing, so that others wait: whoever starts next may go on with what is
-    /// kept.
+    /// The store is told that the program ends.
     pub(super) async fn leave(&mut self) {
         let Some(switching) = &mut self.switching else {
             return;
         };
-        let may_leave = match switching.is_store_there().await {
-            true => self.keys.stop_keeping(),
-            false => self.keys.leave_kept_ranges(),
-        };
         // Others need not wait for whoever starts next, unless that may find what was kept.
-        if may_leave {
+        if may_leave(&self.part, &self.keys).await {
             switching.leave().await;
         }
     }

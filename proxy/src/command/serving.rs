@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use keywright_proxy::serve::listening::{InheritedSockets, Listening};
 use keywright_proxy::serve::take_over::{ENDED, Predecessor, Successor};
 use keywright_proxy::serve::{self, ServeControl};
 use keywright_store::Keys;
+use keywright_store::switch::Switchboard;
 use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
-use super::run::Running;
+use super::run::{Running, leave_early};
 use super::signals::{Signals, Stop, tell_systemd};
 use super::{File, runtime};
 
@@ -50,12 +51,20 @@ pub(crate) fn run(file: &File) -> Result<()> {
         (Signals::awaited()?, Predecessor::from_env()?)
     };
     let takes_over = predecessor.is_some();
+    // Here, for whatever breaks the start off: what was begun is not left to others.
+    let part = Switchboard::new(&keys);
+    let takes_part = config.follows_the_switch();
     let begun = runtime.block_on(async {
-        tokio::select! {
-            running = Running::begin(file, config, keys.clone(), takes_over) => running.map(Some),
+        let begun = tokio::select! {
+            running = Running::begin(file, config, (keys.clone(), part.clone()), takes_over) => running.map(Some),
             () = signals.stop.said() => Ok(None),
-            () = Predecessor::gone(predecessor.as_mut()) => bail!(ENDED),
+            () = Predecessor::gone(predecessor.as_mut()) => Err(anyhow!(ENDED)),
+        };
+        match &begun {
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => leave_early(takes_part.then_some(&part), &keys).await,
         }
+        begun
     });
     let Some(mut running) = begun? else {
         return Ok(());

@@ -11,10 +11,10 @@ use keywright_proxy::config::Config;
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::switch::{Conductor, Limits};
+use keywright_store::Failure;
 use keywright_store::switch::{
     Change, KeySpace, Next, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys, missing,
 };
-use keywright_store::{Failure, Keys};
 use tokio::time::{Instant, sleep};
 
 use super::kept_back::KeptBack;
@@ -85,14 +85,13 @@ fn limits(config: &Config) -> Limits {
 }
 
 impl Switching {
-    /// Of a program that begins.
+    /// Of a program that begins; on `board` it has said nothing yet.
     pub(super) fn new(
-        keys: &Keys,
+        board: Switchboard,
         config: Arc<Config>,
         file: &Path,
         (in_force, counters): (Arc<InForce>, Arc<Counters>),
     ) -> Self {
-        let board = Switchboard::new(keys);
         let limits = limits(&config);
         let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let place = format!("{} {}", keywright_store::host(), file.display());
@@ -410,11 +409,6 @@ impl Switching {
         }
     }
 
-    /// Whether the store answers.
-    pub(super) async fn is_store_there(&self) -> bool {
-        self.board.standing().await.is_ok()
-    }
-
     /// The program ends: nobody is to wait for it.
     pub(super) async fn leave(&mut self) {
         if !self.has_given_way
@@ -422,8 +416,13 @@ impl Switching {
         {
             tracing::debug!("what is in force here was not noted in the store: {error:#}");
         }
-        if let Err(failure) = self.board.leave().await {
-            tracing::debug!(%failure, "the store was not told that this proxy ends");
-        }
+        tell_end(&self.board).await;
+    }
+}
+
+/// Nobody is to wait for this program.
+pub(super) async fn tell_end(board: &Switchboard) {
+    if let Err(failure) = board.leave().await {
+        tracing::debug!(%failure, "the store was not told that this proxy ends");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::Tag;
+use tokio::sync::OwnedMutexGuard;
 
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::switch::space::KeySpace;
@@ -198,6 +199,8 @@ pub(crate) struct Beat {
     pub(crate) program: String,
     pub(crate) holder: String,
     pub(crate) held: Option<u64>,
+    /// What the program says next waits for the answer.
+    pub(crate) _was_heard: OwnedMutexGuard<bool>,
 }
 
 impl Transaction<()> for Beat {
@@ -218,6 +221,8 @@ impl Transaction<()> for Beat {
 #[derive(Debug)]
 pub(crate) struct Leave {
     pub(crate) program: String,
+    /// As of [`Beat`].
+    pub(crate) _was_heard: OwnedMutexGuard<bool>,
 }
 
 impl Transaction<()> for Leave {

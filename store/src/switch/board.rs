@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use keywright_core::Cause;
+use tokio::sync::Mutex;
 
 use super::reached::Reached;
 use super::space::KeySpace;
@@ -28,6 +29,9 @@ pub struct Switchboard {
     holder: String,
     /// A moment of `CLOCK_BOOTTIME` before what the program knows was read, milliseconds; 0: nothing was.
     read_since: Arc<AtomicU64>,
+    /// Whether the store may have heard of it. Locked until the store has answered, also where nobody waits for that any more: what is said last
+    /// is last there, too.
+    was_heard: Arc<Mutex<bool>>,
 }
 
 impl Switchboard {
@@ -38,6 +42,7 @@ impl Switchboard {
             program: uuid::Uuid::new_v4().simple().to_string(),
             holder: holder(),
             read_since: Arc::default(),
+            was_heard: Arc::default(),
         }
     }
 
@@ -63,10 +68,13 @@ impl Switchboard {
     /// # Errors
     /// The store cannot be used.
     pub async fn beat(&self, held: Option<u64>) -> Result<(), Failure> {
+        let mut was_heard = Arc::clone(&self.was_heard).lock_owned().await;
+        *was_heard = true;
         let beat = Beat {
             program: self.program.clone(),
             holder: self.holder.clone(),
             held,
+            _was_heard: was_heard,
         };
         self.keys.run(beat).await?;
         // What the program goes by was read earlier, and others may have gone on in between, had it been silent for long.
@@ -76,13 +84,20 @@ impl Switchboard {
         Ok(())
     }
 
-    /// The program stops: the others need not wait for it.
+    /// The program stops: the others need not wait for it, if they have heard of it.
     ///
     /// # Errors
     /// The store cannot be used.
     pub async fn leave(&self) -> Result<(), Failure> {
-        let program = self.program.clone();
-        self.keys.run(Leave { program }).await
+        let was_heard = Arc::clone(&self.was_heard).lock_owned().await;
+        if !*was_heard {
+            return Ok(());
+        }
+        let leave = Leave {
+            program: self.program.clone(),
+            _was_heard: was_heard,
+        };
+        self.keys.run(leave).await
     }
 
     /// What the configurations of all places wanted when that was in force last.

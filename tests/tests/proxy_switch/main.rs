@@ -53,6 +53,7 @@ use stopping::{
     a_connection_whose_login_outlasts_a_switch_makes_no_ids,
     a_connection_without_rules_is_ended_before_a_switch,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
+    a_program_that_stops_while_it_starts_leaves_nothing_behind,
     one_that_is_at_something_is_ended_behind_it,
 };
 use tags::each_tag_begins_above_its_own_tables;
@@ -83,6 +84,7 @@ keywright_testkit::on_both_flavours!(
     what_a_program_sends_that_was_away_is_not_left_out,
     nobody_hears_of_success_whose_rows_were_left_out,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
+    a_program_that_stops_while_it_starts_leaves_nothing_behind,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_column_without_room_for_keys_stays_native,
     a_restart_right_behind_a_switch_switches_back,

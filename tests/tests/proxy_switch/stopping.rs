@@ -1,7 +1,9 @@
 //! Connections and programs that come to their end while tables go over.
 
+use keywright_testkit::redis::RespClient;
 use keywright_testkit::{
-    Flavour, Login, ProxyProcess, Reply, Result, WAIT_MAX, Wire, assert_has, wait_until,
+    Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, WAIT_MAX, Wire, assert_has,
+    wait_until,
 };
 
 use crate::{Shop, id, rule};
@@ -110,5 +112,53 @@ pub(crate) fn a_program_that_stops_goes_along_until_its_connections_have_ended(
     shop.wait_for(Some("two"))?;
     assert!(stops.is_running()?, "{}", begins.log());
     last.run("COMMIT")?;
+    Ok(())
+}
+
+/// It has said that it is there, has reserved a range and leased a worker id, and waits for a program that does not hold.
+pub(crate) fn a_program_that_stops_while_it_starts_leaves_nothing_behind(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |mode: &str, wait_ms_max: u64| ProxyConfig {
+        key_ports: vec![
+            "keys = { three = \"segment:three\", flakes = \"snowflake\" }\n".to_owned(),
+        ],
+        more: format!("[limits]\nswitch_wait_ms_max = {wait_ms_max}\n[snowflake]\nworker_id = 7\n"),
+        ..shop.with("one", mode)
+    };
+    let mut proxy = ProxyProcess::start(config("observe", 3_000))?;
+    RespClient::connect(proxy.key_port()?)?
+        .say("INCR three")?
+        .integer()?;
+    proxy.stop()?;
+    let mut store = shop.server.wire("keywright")?;
+    let returned = "SELECT COUNT(*) > 0 FROM keywright_returned WHERE tag = 'three'";
+    let leased = "SELECT COUNT(*) FROM keywright_worker WHERE owner IS NOT NULL";
+    assert_eq!(store.rows(returned)?, [["1"]]);
+    store.run(
+        "INSERT INTO keywright_program (program, holder, seen_at) \
+         VALUES ('other', 'elsewhere', UTC_TIMESTAMP(3) + INTERVAL 1 DAY)",
+    )?;
+    proxy.reconfigure(config("rewrite", 600_000));
+    proxy.begin()?;
+    wait_until("a start that waits for the other", WAIT_MAX, || {
+        let held = "SELECT COUNT(*) FROM keywright_program WHERE held IS NOT NULL";
+        let is_waiting = store.rows(held)? == [["1"]];
+        Ok(is_waiting && store.rows(leased)? == [["1"]] && store.rows(returned)? == [["0"]])
+    })?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    let programs = store.rows("SELECT program FROM keywright_program")?;
+    assert_eq!(programs, [["other"]], "{}", proxy.log());
+    assert_eq!(store.rows(leased)?, [["0"]], "{}", proxy.log());
+    assert_eq!(store.rows(returned)?, [["1"]], "{}", proxy.log());
+
+    // Whoever starts next has the worker id, and need not wait for the one before.
+    store.run("DELETE FROM keywright_program")?;
+    proxy.reconfigure(config("rewrite", 3_000));
+    proxy.restart()?;
+    let mut client = RespClient::connect(proxy.key_port()?)?;
+    assert!(client.say("INCR flakes")?.integer()? > 1 << 40);
+    shop.wait_for(Some("one"))?;
     Ok(())
 }
