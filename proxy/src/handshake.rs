@@ -3,6 +3,7 @@
 //!
 //! - `leg`: packets, numbered on each side. `server`: which server it is.
 //! - `pending`: the server's side until it has decided, and what becomes of it if the client does not go on.
+//! - `introduction`: which logins the server hears of. `proof`: which proofs of passwords, and wrong ones.
 //! - `protect`: TLS on both legs. `exchange`: what becomes of each packet until the server has decided; `decide` carries it out.
 //!   `account`: whom it has let in. `change_user`: another login on the same connection.
 
@@ -10,10 +11,12 @@ mod account;
 mod change_user;
 mod decide;
 mod exchange;
+mod introduction;
 mod leg;
 mod login;
 pub mod password;
 mod pending;
+mod proof;
 mod protect;
 mod server;
 
@@ -111,9 +114,9 @@ pub async fn run(
     let entered = async {
         let mut response = response.map_err(of_client)?;
         require_tls(&client, terms.protection)?;
+        introduction::check(&response, greeting.capabilities)?;
         protect(upstream, &greeting, &mut response, terms).await?;
-        upstream.is_introduced();
-        enter(&mut client, upstream.leg()?, &greeting, &response, terms).await
+        enter(&mut client, upstream, &greeting, &response, terms).await
     };
     let entered = entered.await;
     if has_decided(&entered) {
@@ -140,7 +143,7 @@ fn has_decided<T>(entered: &Result<Option<T>, Failed>) -> bool {
 /// From the client's login request to the server's OK, which the client gets too.
 async fn enter(
     client: &mut Leg<Stream>,
-    upstream: &mut Leg<Stream>,
+    upstream: &mut Pending,
     greeting: &Greeting,
     response: &[u8],
     terms: &LoginSettings<'_>,
@@ -157,8 +160,9 @@ async fn enter(
         limits: terms.limits,
     };
     let own_key = terms.protection.rsa_key.as_ref().unwrap_or(terms.own_key);
-    let ways = ways(&client.stream, &upstream.stream);
+    let ways = ways(&client.stream, &upstream.leg()?.stream);
     let (exchange, instead) = Exchange::begin(ways, greeting.challenge.clone(), &login_request);
+    let (upstream, exchange) = upstream.introduced(exchange)?;
     upstream
         .send(instead.as_deref().unwrap_or(response))
         .await?;

@@ -32,6 +32,124 @@ fn greeting() -> Vec<u8> {
     packet(0, &payload)
 }
 
+/// A client's login request, with this behind the user's name.
+fn login_request(capabilities: u32, rest: &[u8]) -> Vec<u8> {
+    let mut payload = capabilities.to_le_bytes().to_vec();
+    payload.extend([0, 0, 0, 1, 45]);
+    payload.extend([0; 23]);
+    payload.extend(b"u\0");
+    payload.extend(rest);
+    packet(1, &payload)
+}
+
+/// One packet's number and payload.
+type Heard = (u8, Vec<u8>);
+
+async fn heard(stream: &mut UnixStream) -> Result<Heard> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header).await?;
+    let mut payload = vec![0; usize::from(header[0]) | usize::from(header[1]) << 8];
+    stream.read_exact(&mut payload).await?;
+    Ok((header[3], payload))
+}
+
+/// Protocol 4.1, proofs with their length before them, plugins with names.
+const USUAL: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
+/// Packet malformed: 1156.
+const MALFORMED: &[u8] = b"\xFF\x84\x04#08S01keywright: ";
+
+/// A client introduces itself so, gives each of these packets of the server's the answer beside it, and is refused for what it has said
+/// last. What the server has heard, first and last.
+async fn refused(introduction: &[u8], dialogue: &[(&[u8], &[u8])]) -> Result<(Heard, Heard)> {
+    let (mut client, from_client) = UnixStream::pair()?;
+    let (to_server, mut server) = UnixStream::pair()?;
+    let protection = Protection {
+        client: TlsMode::Disabled,
+        upstream: TlsMode::Disabled,
+        rsa_key: None,
+    };
+    let own_key = Arc::new(OwnKey::made_when_needed());
+    let span = ConnectionSpan::new(1);
+    let terms = LoginSettings {
+        protection: &protection,
+        own_key: &own_key,
+        has_rules: true,
+        limits: Limits::default(),
+        patience: WAIT_MAX,
+        span: &span,
+    };
+    server.write_all(&greeting()).await?;
+    let mut upstream = Pending::greeted(Stream::Unix(to_server)).await?;
+    let login = async {
+        let ended = handshake::run(Stream::Unix(from_client), &mut upstream, &terms).await?;
+        upstream.finish(&span).await;
+        // Kept: a socket that is closed with bytes unread takes along what was said.
+        let Ended::Refused(stream) = ended else {
+            bail!("nobody was to be let in");
+        };
+        anyhow::Ok(stream)
+    };
+    let play = async {
+        heard(&mut client).await?;
+        client.write_all(introduction).await?;
+        let mut first = None;
+        let mut sequence = 2;
+        for (said, answer) in dialogue {
+            first = Some(heard(&mut server).await?);
+            server.write_all(&packet(sequence, said)).await?;
+            assert_eq!(heard(&mut client).await?.1, *said);
+            client.write_all(&packet(sequence + 1, answer)).await?;
+            sequence += 2;
+        }
+        let (_, error) = heard(&mut client).await?;
+        assert!(error.starts_with(MALFORMED), "{error:?}");
+        let last = heard(&mut server).await?;
+        let denied = packet(last.0 + 1, b"\xFF\x15\x04#28000Access denied");
+        server.write_all(&denied).await?;
+        anyhow::Ok((first.unwrap_or_else(|| last.clone()), last))
+    };
+    let both = async { tokio::join!(login, play) };
+    let (ended, played) = timeout(WAIT_MAX, both).await.context("nobody is heard")?;
+    ended?;
+    played
+}
+
+/// To the server it is the login of nobody: what it cannot read it would count.
+#[tokio::test]
+async fn what_the_server_could_not_read_it_does_not_hear() -> Result<()> {
+    let old = login_request(USUAL & !(1 << 9), b"\0mysql_native_password\0");
+    let cut = packet(1, &old[4..24]);
+    let proof = login_request(USUAL, b"\x02pwmysql_native_password\0");
+    for introduction in [old, cut, proof, packet(1, b"")] {
+        let ((sequence, introduced), _) = refused(&introduction, &[]).await?;
+        assert_eq!(sequence, 1);
+        let capabilities = introduced.get(..4).context("no login request")?;
+        let capabilities = u32::from_le_bytes(capabilities.try_into()?);
+        assert_eq!(capabilities & USUAL, USUAL);
+        let rest = b"keywright_nobody\0\0mysql_native_password\0";
+        assert_eq!(introduced.get(32..), Some(rest.as_slice()));
+    }
+    Ok(())
+}
+
+/// To the server it is a wrong password, for which each plugin has another length.
+#[tokio::test]
+async fn what_no_proof_can_be_is_a_wrong_password() -> Result<()> {
+    let introduction = login_request(USUAL, b"\0dialog\0");
+    for (plugin, wrong) in [
+        (b"mysql_native_password".as_slice(), [].as_slice()),
+        (b"client_ed25519".as_slice(), [0_u8; 64].as_slice()),
+        (b"caching_sha2_password".as_slice(), [].as_slice()),
+    ] {
+        let asked = [b"\xFE".as_slice(), plugin, b"\0", &[7; 20], b"\0"].concat();
+        let dialogue = [(asked.as_slice(), b"longer".as_slice())];
+        let (first, last) = refused(&introduction, &dialogue).await?;
+        assert_eq!(packet(first.0, &first.1), introduction);
+        assert_eq!(last, (3, wrong.to_vec()));
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_server_that_waits_no_longer_is_heard_by_the_client() -> Result<()> {
     let (mut client, from_client) = UnixStream::pair()?;

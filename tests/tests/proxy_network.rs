@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::slice;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use socket2::{Domain, Socket, Type};
 
 keywright_testkit::on_both_flavours!(
     connections_without_a_login_block_nobody,
+    nothing_that_a_client_says_blocks_the_others,
     the_admin_connection_stays_at_its_address,
 );
 
@@ -68,21 +70,35 @@ fn connect(port: u16) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// An introduction of `half` by a plugin that is not the account's, so that the server asks anew.
-fn introduction(flavour: Flavour) -> Vec<u8> {
+/// Protocol 4.1, proofs with their length before them, plugins with names.
+const USUAL: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
+
+/// A login request of a user, with a proof by a plugin.
+fn login_request(capabilities: u32, user: &str, proof: &[u8], plugin: &str) -> Vec<u8> {
+    let mut payload = capabilities.to_le_bytes().to_vec();
+    payload.extend((1_u32 << 24).to_le_bytes());
+    payload.push(45);
+    payload.extend([0; 23]);
+    payload.extend(user.as_bytes());
+    payload.extend([0, u8::try_from(proof.len()).unwrap()]);
+    payload.extend(proof);
+    payload.extend(plugin.as_bytes());
+    payload.push(0);
+    packet_of(1, &payload)
+}
+
+fn packet_of(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(payload.len()).unwrap();
+    [&[len, 0, 0, sequence], payload].concat()
+}
+
+/// An introduction by a plugin that is not the account's, so that the server asks anew.
+fn introduction(flavour: Flavour, user: &str) -> Vec<u8> {
     let other = match flavour {
         Flavour::MariaDb => "caching_sha2_password",
         Flavour::MySql => "mysql_native_password",
     };
-    let mut payload = (1_u32 | 1 << 9 | 1 << 15 | 1 << 19).to_le_bytes().to_vec();
-    payload.extend((1_u32 << 24).to_le_bytes());
-    payload.push(45);
-    payload.extend([0; 23]);
-    payload.extend(b"half\0\0");
-    payload.extend(other.as_bytes());
-    payload.push(0);
-    let len = u8::try_from(payload.len()).unwrap();
-    [&[len, 0, 0, 1], payload.as_slice()].concat()
+    login_request(USUAL, user, b"", other)
 }
 
 fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
@@ -116,7 +132,7 @@ fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
     for _ in 0..ERRORS_MAX * 2 {
         let mut client = connect(proxy.port())?;
         packet(&mut client)?;
-        client.write_all(&introduction(flavour))?;
+        client.write_all(&introduction(flavour, "half"))?;
         packet(&mut client)?;
     }
     can_log_in("logins that were left in the middle")?;
@@ -131,6 +147,77 @@ fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
     can_log_in("clients that say nothing")?;
     assert!(!proxy.log().contains("panicked"), "{}", proxy.log());
     Ok(())
+}
+
+/// What a client that has no account may say in a login, and have the server count.
+fn nothing_that_a_client_says_blocks_the_others(flavour: Flavour) -> Result<()> {
+    let errors_max = format!("--max-connect-errors={ERRORS_MAX}");
+    let server = Upstream::start_with(flavour, &["--skip-name-resolve=0", &errors_max])?;
+    server.run(
+        "mysql",
+        "CREATE USER app@'%'; GRANT ALL ON *.* TO app@'%'; CREATE USER half@'%' IDENTIFIED BY 'secret'",
+    )?;
+    if flavour == Flavour::MariaDb {
+        server.run(
+            "mysql",
+            "INSTALL SONAME 'auth_ed25519'; CREATE USER signed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('secret')",
+        )?;
+    }
+    let config = ProxyConfig {
+        upstream_ports: vec![forwarder(server.port())?],
+        ..ProxyConfig::before(&server, &make_store(&server, "keywright", &[])?)
+    };
+    let proxy = ProxyProcess::start(config)?;
+    let login = Login {
+        user: "app".to_owned(),
+        ..Login::root("mysql")
+    };
+    // So often that the server would let nobody in, had it counted. What a client says, in turn with the server; whether it waits to be
+    // refused.
+    let try_often = |what: &str, said: &[Vec<u8>], is_refused: bool| -> Result<()> {
+        for _ in 0..ERRORS_MAX * 2 {
+            let mut client = connect(proxy.port())?;
+            for bytes in said {
+                packet(&mut client)?;
+                client.write_all(bytes)?;
+            }
+            let shown = packet(&mut client)?;
+            assert_eq!(
+                shown.first() == Some(&0xFF),
+                is_refused,
+                "{what}: {shown:?}"
+            );
+        }
+        let wire = Wire::connect_tcp(proxy.port(), &login);
+        wire.map(drop).with_context(|| what.to_owned())
+    };
+    let (native, sha2) = ("mysql_native_password", "caching_sha2_password");
+    let usual = login_request(USUAL, "half", b"", native);
+    let older = login_request(USUAL & !(1 << 9), "half", b"", native);
+    try_often("an older protocol", &[older], true)?;
+    try_often("half a login", &[packet_of(1, &usual[4..24])], true)?;
+    try_often("an empty login", &[packet_of(1, b"")], true)?;
+    let attributes = login_request(USUAL | 1 << 20, "half", b"", native);
+    try_often("no attributes", &[attributes], true)?;
+    for user in ["half", "nobody"] {
+        let proof = login_request(USUAL, user, b"short", native);
+        try_often("a short proof", &[proof], true)?;
+    }
+    let asked_anew = introduction(flavour, "half");
+    let answer = packet_of(3, b"short");
+    try_often("a short answer", &[asked_anew, answer.clone()], true)?;
+    match flavour {
+        Flavour::MariaDb => {
+            let signed = introduction(flavour, "signed");
+            try_often("no signature", slice::from_ref(&signed), false)?;
+            try_often("a short signature", &[signed, answer], true)
+        }
+        Flavour::MySql => {
+            let wrong = login_request(USUAL, "half", &[7; 32], sha2);
+            try_often("no password in full", slice::from_ref(&wrong), false)?;
+            try_often("an empty one", &[wrong, packet_of(3, b"")], true)
+        }
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub const SECURE_CONNECTION: u64 = 1 << 15;
 pub const MULTI_STATEMENTS: u64 = 1 << 16;
 /// Plugins are named.
 pub const PLUGIN_AUTH: u64 = 1 << 19;
+/// The client tells of itself, behind everything else in its login request.
+pub const CONNECT_ATTRS: u64 = 1 << 20;
 /// The length of the proof is a length-encoded integer.
 pub const PLUGIN_AUTH_LENENC: u64 = 1 << 21;
 /// Answers end with OK where they ended with EOF.

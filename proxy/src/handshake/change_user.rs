@@ -44,7 +44,7 @@ pub async fn change_user(
         let login_request = LoginRequest::of_change(command, login.facts.capabilities)
             .ok_or_else(cannot_be_read)?;
         let challenge = login.challenge.clone();
-        let (exchange, instead) = Exchange::begin(ways, challenge, &login_request);
+        let (mut exchange, instead) = Exchange::begin(ways, challenge, &login_request);
         upstream.send(instead.as_deref().unwrap_or(command)).await?;
         let mut next = login.clone();
         next.facts.user = login_request.user.to_vec();
@@ -54,7 +54,7 @@ pub async fn change_user(
         let entered = decide(
             &mut client,
             &mut upstream,
-            exchange,
+            &mut exchange,
             &mut next,
             is_local,
             None,

@@ -18,7 +18,7 @@ use crate::handshake::password::{self, OwnKey};
 pub(super) async fn decide<C, U>(
     client: &mut Leg<C>,
     upstream: &mut Leg<U>,
-    mut exchange: Exchange,
+    exchange: &mut Exchange,
     login: &mut Login,
     is_local: bool,
     patience: Option<Duration>,
@@ -27,7 +27,7 @@ where
     C: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    let decided = negotiate(client, upstream, &mut exchange, &login.own_key, patience).await?;
+    let decided = negotiate(client, upstream, exchange, &login.own_key, patience).await?;
     login.challenge = exchange.challenge().to_vec();
     let Some(ok) = decided else {
         return Ok(false);

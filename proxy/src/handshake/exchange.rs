@@ -7,15 +7,16 @@ use keywright_wire::handshake::greeting::CHALLENGE_BYTES;
 use keywright_wire::handshake::response::{LoginRequest, until_zero};
 
 use super::leg::Refusal;
+use super::login::no_proof;
+use super::proof::{self, CACHING_SHA2, ED25519, NATIVE, OLD, is};
 
-const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 const SHA256: &[u8] = b"sha256_password";
 
 /// Plugins whose packets give nothing away to an eavesdropper, on any leg.
 const BLIND_TO_THE_CHANNEL: [&[u8]; 8] = [
-    b"mysql_native_password",
-    b"mysql_old_password",
-    b"client_ed25519",
+    NATIVE,
+    OLD,
+    ED25519,
     b"parsec",
     b"auth_gssapi_client",
     b"authentication_kerberos_client",
@@ -63,6 +64,8 @@ pub(super) enum Turn {
 enum Awaits {
     /// It passes.
     Anything,
+    /// The answer to a challenge, which passes if it may be a proof.
+    Proof,
     /// The password, in the way that the client's leg asks for; or the question for a key, which is this byte.
     Password(u8),
     /// The password, encrypted for the proxy's own key.
@@ -87,7 +90,7 @@ impl Exchange {
         challenge: Vec<u8>,
         login_request: &LoginRequest<'_>,
     ) -> (Self, Option<Vec<u8>>) {
-        let plugin = login_request.plugin.unwrap_or(b"mysql_native_password");
+        let plugin = login_request.plugin.unwrap_or(NATIVE);
         // What comes with the login request may be a password already.
         let may_pass = ways == Ways::Alike || passes_unread(plugin) || is(plugin, CACHING_SHA2);
         let exchange = Self {
@@ -98,6 +101,21 @@ impl Exchange {
         };
         let instead = (!may_pass).then(|| login_request.without_proof());
         (exchange, instead)
+    }
+
+    /// One of nobody, who proves nothing.
+    pub(super) fn of_nobody() -> Self {
+        Self {
+            ways: Ways::Alike,
+            challenge: Vec::new(),
+            plugin: NATIVE.to_vec(),
+            awaits: Awaits::Anything,
+        }
+    }
+
+    /// What the server takes for a wrong password now; `None`: it is to hear nothing.
+    pub(super) fn wrong_proof(&self) -> Option<&'static [u8]> {
+        proof::wrong(&self.plugin, self.awaits == Awaits::Proof)
     }
 
     /// The challenge that was sent last.
@@ -121,7 +139,7 @@ impl Exchange {
         let (plugin, challenge) = match until_zero(asked) {
             Some(both) => both,
             // Of servers before 4.1.
-            None if asked.is_empty() => (b"mysql_old_password".as_slice(), asked),
+            None if asked.is_empty() => (OLD, asked),
             None => (asked, [].as_slice()),
         };
         if !challenge.is_empty() {
@@ -129,7 +147,7 @@ impl Exchange {
             self.challenge = challenge.to_vec();
         }
         self.plugin = plugin.to_vec();
-        self.awaits = Awaits::Anything;
+        self.awaits = Awaits::Proof;
         if self.ways == Ways::Alike || passes_unread(plugin) || is(plugin, CACHING_SHA2) {
             return Turn::Pass;
         }
@@ -161,7 +179,7 @@ impl Exchange {
             };
         }
         // "Not in the cache: the password itself."
-        if self.ways != Ways::Alike && is(&self.plugin, CACHING_SHA2) && data == [4] {
+        if is(&self.plugin, CACHING_SHA2) && data == [4] {
             self.awaits = Awaits::Password(2);
         }
         Turn::Pass
@@ -171,6 +189,12 @@ impl Exchange {
     pub(super) fn on_client(&mut self, packet: &[u8]) -> Turn {
         match &self.awaits {
             Awaits::Anything => Turn::Pass,
+            // It goes on being awaited: the server has not got it.
+            Awaits::Proof if !proof::may_be(&self.plugin, packet) => Turn::Refuse(no_proof()),
+            Awaits::Proof => {
+                self.awaits = Awaits::Anything;
+                Turn::Pass
+            }
             Awaits::Password(question) => {
                 let question = *question;
                 self.awaits = Awaits::Anything;
@@ -193,6 +217,8 @@ impl Exchange {
         match self.ways {
             // The server is asked for its key by the client itself.
             Ways::ToUs if asks => Turn::Pass,
+            // Not even its closing zero: to servers that would be no packet of a login.
+            Ways::Alike | Ways::ToUs | Ways::FromUs if packet.is_empty() => Turn::Instead(vec![0]),
             Ways::Alike | Ways::ToUs | Ways::FromUs if is_empty => Turn::Pass,
             Ways::Alike => Turn::Pass,
             Ways::FromUs if asks => {
@@ -211,10 +237,6 @@ impl Exchange {
             )),
         }
     }
-}
-
-fn is(plugin: &[u8], name: &[u8]) -> bool {
-    plugin.eq_ignore_ascii_case(name)
 }
 
 fn passes_unread(plugin: &[u8]) -> bool {
@@ -279,7 +301,7 @@ mod tests {
             assert_eq!(exchange.on_upstream(&switch), Turn::Pass);
             assert_eq!(exchange.challenge(), [7; 20]);
             if question == 2 {
-                assert_eq!(exchange.on_client(b"scramble"), Turn::Pass);
+                assert_eq!(exchange.on_client(&[9; 32]), Turn::Pass);
                 assert_eq!(exchange.on_upstream(FULL), Turn::Pass);
             }
             assert_eq!(exchange.on_client(&[question]), Turn::OfferOwnKey);
@@ -294,6 +316,37 @@ mod tests {
             let (mut exchange, _) = begin(ways, "caching_sha2_password");
             assert_eq!(exchange.on_upstream(&[1, 3]), Turn::Pass);
             assert_eq!(exchange.on_client(b"anything"), Turn::Pass);
+        }
+    }
+
+    #[test]
+    fn what_no_proof_can_be_does_not_pass() {
+        for (plugin, wrong) in [
+            ("mysql_native_password", [].as_slice()),
+            ("client_ed25519", [0_u8; 64].as_slice()),
+            ("caching_sha2_password", [].as_slice()),
+            ("mysql_old_password", [].as_slice()),
+        ] {
+            for ways in [Ways::Alike, Ways::ToUs, Ways::FromUs] {
+                let (mut exchange, _) = begin(ways, "dialog");
+                let switch = [b"\xFE", plugin.as_bytes(), b"\0", &[7; 20], b"\0"].concat();
+                assert_eq!(exchange.on_upstream(&switch), Turn::Pass);
+                let turn = exchange.on_client(b"longer");
+                assert_eq!(turn, Turn::Refuse(no_proof()), "{plugin}");
+                assert_eq!(exchange.wrong_proof(), Some(wrong), "{plugin}");
+                assert_eq!(exchange.on_client(wrong), Turn::Pass, "{plugin}");
+            }
+        }
+    }
+
+    /// Without a byte it would be counted, by the client as by the proxy.
+    #[test]
+    fn a_password_in_full_is_never_empty() {
+        for ways in [Ways::Alike, Ways::ToUs, Ways::FromUs] {
+            let (mut exchange, _) = begin(ways, "caching_sha2_password");
+            assert_eq!(exchange.on_upstream(FULL), Turn::Pass);
+            assert_eq!(exchange.wrong_proof(), Some([0].as_slice()));
+            assert_eq!(exchange.on_client(b""), Turn::Instead(vec![0]));
         }
     }
 

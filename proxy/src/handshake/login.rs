@@ -63,3 +63,10 @@ pub(super) fn cannot_be_read() -> Refusal {
         "keywright: the client's greeting cannot be read",
     )
 }
+
+pub(super) fn no_proof() -> Refusal {
+    Refusal::new(
+        Cause::PacketMalformed,
+        "keywright: the client's proof of its password has a length that none of its plugin has",
+    )
+}

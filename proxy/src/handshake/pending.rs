@@ -3,8 +3,8 @@
 //! To a server, a connection that ends after its greeting and before the login is decided is an error of its host. After
 //! `max_connect_errors` (100) of them in a row it lets nobody in any more who comes from there (1129), and here that is every client
 //! of the proxy, though all that came were a balancer's probes. A login that it refuses is none. So a login that the client does not
-//! go on with is brought to its end with nothing in it. Servers do not wait longer than `connect_timeout` for a packet, and count that
-//! too: the proxy waits less long for its clients.
+//! go on with is brought to its end with what the account's plugin takes for a wrong password. Servers do not wait longer than
+//! `connect_timeout` for a packet, and count that too: the proxy waits less long for its clients.
 //!
 //! A greeting is never used for a second client: the challenge in it is what proofs of passwords are made for.
 
@@ -14,6 +14,7 @@ use std::time::Duration;
 use keywright_wire::capability::{LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
 use tokio::time::timeout;
 
+use super::exchange::Exchange;
 use super::leg::{AUTH_PACKETS_MAX, Leg};
 use crate::connection::span::ConnectionSpan;
 use crate::connection::stream::Stream;
@@ -32,7 +33,8 @@ pub struct Pending {
     /// `None` while it turns to TLS, and once somebody is let in.
     leg: Option<Leg<Stream>>,
     said: Vec<u8>,
-    is_introduced: bool,
+    /// What is under way since it got a login request; nothing but its own TLS is before.
+    exchange: Option<Exchange>,
     is_over: bool,
 }
 
@@ -48,7 +50,7 @@ impl Pending {
             is_over: said.first() == Some(&0xFF),
             leg: Some(leg),
             said,
-            is_introduced: false,
+            exchange: None,
         })
     }
 
@@ -79,9 +81,17 @@ impl Pending {
         self.leg = Some(leg);
     }
 
-    /// It has got the login request, or a request for TLS.
-    pub(super) fn is_introduced(&mut self) {
-        self.is_introduced = true;
+    /// It gets the login request now, which begins this.
+    ///
+    /// # Errors
+    /// As [`Pending::leg`].
+    pub(super) fn introduced(
+        &mut self,
+        exchange: Exchange,
+    ) -> io::Result<(&mut Leg<Stream>, &mut Exchange)> {
+        let gone = || io::Error::from(io::ErrorKind::NotConnected);
+        let leg = self.leg.as_mut().ok_or_else(gone)?;
+        Ok((leg, self.exchange.insert(exchange)))
     }
 
     /// It has decided, or has said that it waits no longer.
@@ -101,22 +111,35 @@ impl Pending {
     }
 
     async fn be_refused(&mut self) -> io::Result<()> {
-        let introduced = self.is_introduced;
-        let leg = self.leg()?;
-        if !introduced {
+        let is_introduced = self.exchange.is_some();
+        let exchange = self.exchange.take().unwrap_or_else(Exchange::of_nobody);
+        let (leg, exchange) = self.introduced(exchange)?;
+        if !is_introduced {
             leg.send(&nobody()).await?;
         } else if !leg.awaits_answer() {
-            leg.send(&[]).await?;
+            let Some(wrong) = exchange.wrong_proof() else {
+                return Ok(());
+            };
+            leg.send(wrong).await?;
         }
         for _ in 0..AUTH_PACKETS_MAX {
-            match leg.packet().await?.first() {
-                Some(0xFF) | None => return Ok(()),
+            let packet = leg.packet().await?;
+            match packet.as_slice() {
+                [] | [0xFF, ..] => return Ok(()),
                 // The account needs no password.
-                Some(0x00) => {
+                [0x00, ..] => {
                     leg.restart();
                     return leg.send(QUIT).await;
                 }
-                Some(_) => leg.send(&[]).await?,
+                // What the client has sent was right, and OK comes next.
+                [0x01, 0x03] => {}
+                [_, ..] => {
+                    exchange.on_upstream(&packet);
+                    let Some(wrong) = exchange.wrong_proof() else {
+                        return Ok(());
+                    };
+                    leg.send(wrong).await?;
+                }
             }
         }
         Ok(())

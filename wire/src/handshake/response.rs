@@ -17,6 +17,8 @@ pub struct LoginRequest<'a> {
     between: &'a [u8],
     /// The account's name.
     pub user: &'a [u8],
+    /// What shall prove it.
+    pub proof: &'a [u8],
     /// Which plugin made the proof, if that is said at all.
     pub plugin: Option<&'a [u8]>,
     after: &'a [u8],
@@ -42,15 +44,14 @@ impl<'a> LoginRequest<'a> {
         }
         let (user, rest) = until_zero(response.get(32..)?)?;
         let before = response.get(..response.len().checked_sub(rest.len())?)?;
-        let rest = if asked & PLUGIN_AUTH_LENENC != 0 {
+        let (proof, rest) = if asked & PLUGIN_AUTH_LENENC != 0 {
             let mut reader = Reader(rest);
-            reader.text()?;
-            reader.0
+            let proof = reader.text()?;
+            (proof, reader.0)
         } else if asked & SECURE_CONNECTION != 0 {
-            let (len, rest) = rest.split_first()?;
-            rest.get(usize::from(*len)..)?
+            counted(rest)?
         } else {
-            until_zero(rest)?.1
+            until_zero(rest)?
         };
         let (database, behind) = if asked & CONNECT_WITH_DB != 0 {
             let (name, behind) = until_zero(rest)?;
@@ -63,6 +64,7 @@ impl<'a> LoginRequest<'a> {
             before,
             between: rest.get(..rest.len().checked_sub(behind.len())?)?,
             user,
+            proof,
             plugin,
             after,
             database,
@@ -74,8 +76,7 @@ impl<'a> LoginRequest<'a> {
     pub fn of_change(command: &'a [u8], capabilities: u64) -> Option<Self> {
         let (user, rest) = until_zero(command.get(1..)?)?;
         let before = command.get(..command.len().checked_sub(rest.len())?)?;
-        let (proof, rest) = rest.split_first()?;
-        let rest = rest.get(usize::from(*proof)..)?;
+        let (proof, rest) = counted(rest)?;
         let (database, behind) = until_zero(rest)?;
         let (collation, behind) = match *behind {
             [low, high, ref behind @ ..] => (Some(u16::from_le_bytes([low, high])), behind),
@@ -86,6 +87,7 @@ impl<'a> LoginRequest<'a> {
             before,
             between: rest.get(..rest.len().checked_sub(behind.len())?)?,
             user,
+            proof,
             plugin,
             after,
             database: Some(database).filter(|name| !name.is_empty()),
@@ -93,11 +95,22 @@ impl<'a> LoginRequest<'a> {
         })
     }
 
+    /// Whether what stands behind the plugin's name can be attributes of the client.
+    pub fn has_attributes(&self) -> bool {
+        Reader(self.after).text().is_some()
+    }
+
     /// The same without a proof, so that the server asks for one.
     pub fn without_proof(&self) -> Vec<u8> {
         let parts = [self.before, &[0], self.between, NO_PLUGIN, &[0], self.after];
         parts.concat()
     }
+}
+
+/// What has its length before it, in one byte, and what follows it.
+fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first()?;
+    rest.split_at_checked(usize::from(*len))
 }
 
 /// The plugin's name and what follows it. Some clients leave the last zero out.
@@ -149,6 +162,9 @@ mod tests {
                 panic!("{rest:?} is not read");
             };
             assert_eq!(found.user, b"root");
+            let proof: &[u8] = if rest.len() < 300 { b"pw" } else { &[7; 300] };
+            assert_eq!(found.proof, proof);
+            assert!(!found.has_attributes(), "they have no length");
             assert_eq!(found.database, Some(b"shop".as_slice()));
             assert_eq!(found.plugin, Some(b"dialog".as_slice()));
             assert_eq!(found.collation, Some(45));
