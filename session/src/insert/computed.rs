@@ -60,7 +60,7 @@ impl Connection {
         let own = query.with_text(&text);
         match self.decide(own, &text) {
             Decided::Keys(rule, plan) => self.insert_of_keys(query, (rule, plan), Some(text)),
-            Decided::Pass => self.pass_own(own, kind),
+            Decided::Pass | Decided::Bound(_) => self.pass_own(own, kind),
             Decided::Unread(rule, what) => self.unsupported(query, rule, what),
             Decided::Query(..) => self.unsupported(query, rule, Unsupported::NotAsPlanned),
             Decided::Not(next) => next,

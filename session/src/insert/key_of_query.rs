@@ -35,7 +35,9 @@ impl Connection {
                 Decided::Keys(rule, plan) => self.insert_of_keys(query, (rule, plan), Some(text)),
                 Decided::Unread(rule, what) => self.unsupported(query, rule, what),
                 Decided::Not(next) => next,
-                Decided::Pass | Decided::Query(..) => self.unsupported(query, rule, what),
+                Decided::Pass | Decided::Bound(_) | Decided::Query(..) => {
+                    self.unsupported(query, rule, what)
+                }
             };
         }
         match &self.table_report.result {
@@ -53,7 +55,9 @@ impl Connection {
             Decided::Pass => self.send_key_of_query(query, kind, found),
             Decided::Unread(rule, what) => self.unsupported(query, rule, what),
             Decided::Not(next) => next,
-            Decided::Keys(..) | Decided::Query(..) => self.unsupported(query, rule, what),
+            Decided::Keys(..) | Decided::Bound(_) | Decided::Query(..) => {
+                self.unsupported(query, rule, what)
+            }
         }
     }
 

@@ -14,7 +14,7 @@ impl Connection {
         match self.decide(query, query.text) {
             Decided::Keys(rule, plan) => self.insert_of_keys(query, (rule, plan), None),
             Decided::Query(rule, plan) => self.select(query, rule, plan),
-            Decided::Pass => self.pass_kind(kind, query, After::Nothing),
+            Decided::Pass | Decided::Bound(_) => self.pass_kind(kind, query, After::Nothing),
             Decided::Unread(rule, what) => self.insert_computed((query, kind), rule, what),
             Decided::Not(next) => next,
         }

@@ -45,6 +45,8 @@ pub(crate) enum Decided {
     Query(usize, QueryPlan),
     /// It goes out as it is.
     Pass,
+    /// So it does where it is prepared, and its keys are what is bound to `?`: known to the server alone where a text executes it.
+    Bound(usize),
     /// It cannot be read: this forbids it.
     Unread(Option<usize>, Unsupported),
     /// Something else.
@@ -103,6 +105,7 @@ impl Connection {
         let facts = Facts::of_rows(&plan, plan.keys() > 0);
         match decide(self.policy(Some(index)), &facts) {
             Verdict::Rewrite => {}
+            Verdict::Pass if !plan.key_parameters().is_empty() => return Decided::Bound(index),
             Verdict::Pass => return Decided::Pass,
             Verdict::Observe(what) => return self.observe(query, (index, &plan), what).into(),
             Verdict::Leave(what) => return self.unsupported(query, Some(index), what).into(),

@@ -230,6 +230,10 @@ impl Connection {
                 }
                 Decided::Query(rule, _) => self.unsupported(query, Some(rule), Unsupported::Select),
                 Decided::Pass => self.pass_kind(Kind::Execute, query, After::Nothing),
+                // A NULL among them would be numbered by the server.
+                Decided::Bound(rule) => self
+                    .refuse_unsupported(query.header, Some(rule), Unsupported::TextPrepare)
+                    .into(),
                 Decided::Unread(rule, what) => self.unsupported(query, rule, what),
                 Decided::Not(next) => next,
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use keywright_rewrite::KeyForm;
-use keywright_session::{Event, Mode, Pattern, Rule, Rules, Session, StatementOutcome};
+use keywright_session::{Event, Mode, OnExplicit, Pattern, Rule, Rules, Session, StatementOutcome};
 
 use super::rig::*;
 
@@ -158,7 +158,6 @@ fn a_bound_key_is_not_counted_where_none_would_be_given() {
     for (mode, text, counted) in [
         (Mode::Observe, "INSERT INTO t (a) VALUES (1)", true),
         (Mode::Observe, "INSERT INTO t (id) VALUES (?)", false),
-        (Mode::Rewrite, "INSERT INTO t (id) VALUES (?)", false),
     ] {
         let mut r = rig_of_rule(|rule| rule.mode = mode);
         r.probed(&format!("PREPARE s FROM '{text}'"), "1");
@@ -173,6 +172,30 @@ fn a_bound_key_is_not_counted_where_none_would_be_given() {
         };
         let is_counted = r.s.events().iter().any(is_it);
         assert_eq!(is_counted, counted, "{mode:?}, {text}");
+    }
+}
+
+/// What is bound is known to the server alone: it would number the row of a NULL among the rule's keys.
+#[test]
+fn one_whose_key_is_bound_is_refused() {
+    for text in [
+        "INSERT INTO t (id, a) VALUES (?, 1)",
+        "INSERT INTO t (id, a) VALUES (?, 1), (7, ?)",
+        "INSERT INTO t (id, a) VALUES (?, 1), (NULL, 2)",
+        "REPLACE INTO t SET a = 1, id = ?",
+    ] {
+        for on_explicit in [OnExplicit::Keep, OnExplicit::Refuse] {
+            let mut r = rig_of_rule(|rule| rule.on_explicit = on_explicit);
+            r.probed(&format!("PREPARE s FROM '{text}'"), "1");
+            r.answer(&ok(0, 0));
+            r.output();
+            let sent = r.query("EXECUTE s USING @k");
+            assert_eq!(String::from_utf8_lossy(&sent), "", "{text}");
+            let output = r.output();
+            let why = String::from_utf8_lossy(&output);
+            let is_explicit = on_explicit == OnExplicit::Refuse && text.contains('7');
+            assert!(is_explicit || has(&output, REFUSED), "{text}: {why}");
+        }
     }
 }
 
