@@ -91,12 +91,7 @@ impl Cursor<'_> {
             };
             let name = variable.rsplit(|byte| matches!(byte, b'@' | b'.')).next();
             let name = name.unwrap_or_default();
-            let name = name
-                .strip_prefix(b"`")
-                .and_then(|name| name.strip_suffix(b"`"))
-                .unwrap_or(name);
-            let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-            if !is(b"last_insert_id") && !is(b"identity") {
+            if !shows_it(name) {
                 continue;
             }
             let is_call = token.kind == Token::Word && self.accept_mark(b'(')?;
@@ -107,6 +102,18 @@ impl Cursor<'_> {
             };
             if !keeps {
                 return Ok(false);
+            }
+        }
+    }
+
+    /// Whether a SET names the variable without `@@`.
+    fn sets_it(mut self) -> Result<bool, Unread> {
+        loop {
+            let token = self.token()?;
+            match token.kind {
+                Token::End => return Ok(false),
+                Token::Word | Token::Name if shows_it(token.of(self.text)) => return Ok(true),
+                _ => {}
             }
         }
     }
@@ -131,6 +138,10 @@ impl Cursor<'_> {
             SeesLastInsertId::ByText => false,
             SeesLastInsertId::ByTables => true,
         };
+        // Elsewhere the word is a column's name.
+        if kind == Kind::Set && self.sets_it()? {
+            return Ok(LastInsertIdUse::Sees);
+        }
         // What is seen of most, without a look at each of their words.
         if facts.rows != RowsFrom::Written
             && is_plain(self.text)
@@ -152,6 +163,16 @@ impl Cursor<'_> {
             LastInsertIdUse::Nothing
         })
     }
+}
+
+/// Whether a name, with or without quotes, is that of LAST_INSERT_ID() or of a variable that shows it.
+fn shows_it(name: &[u8]) -> bool {
+    let name = match name {
+        [b'`', inner @ .., b'`'] | [b'"', inner @ .., b'"'] => inner,
+        name => name,
+    };
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    is(b"last_insert_id") || is(b"identity")
 }
 
 /// Whether a word, or a part of one, stands here.
