@@ -9,21 +9,37 @@ use crate::modes::{CharsetClass, Modes};
 /// Whether outside of quotes and comments there are bytes that are blanks to the server, in a text that has a word in it by which
 /// rows come into tables. Where such a text's statements begin and end, and what they are, cannot be told.
 pub fn has_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
-    let CharsetClass::Blanks(blanks) = modes.charset else {
-        return false;
-    };
-    let is_blank = |byte: &u8| blanks.contains(byte);
-    let is_there = |blank: &u8| memchr(*blank, text).is_some();
-    blanks.iter().any(is_there) && brings_rows(text) && {
-        let mut cursor = Cursor::new(text, modes);
-        loop {
-            match cursor.token() {
-                Ok(token) if token.kind == Kind::End => break false,
-                Ok(token) if matches!(token.kind, Kind::Text | Kind::Name | Kind::National) => {}
-                Ok(token) if token.of(text).iter().any(is_blank) => break true,
-                Ok(_) => {}
-                Err(_) => break true,
-            }
+    may_have(text, modes) && brings_rows(text) && has_blanks(text, modes)
+}
+
+/// The same, whatever its words are: of any text.
+pub fn reads_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
+    may_have(text, modes) && has_blanks(text, modes)
+}
+
+/// Whether one of these bytes is in a text, be it in quotes.
+fn may_have(text: &[u8], modes: &Modes) -> bool {
+    blanks(modes).iter().any(|blank| memchr(*blank, text).is_some())
+}
+
+fn blanks(modes: &Modes) -> &'static [u8] {
+    match modes.charset {
+        CharsetClass::Blanks(blanks) => blanks,
+        CharsetClass::Safe | CharsetClass::TrailByteMayBeBackslash => &[],
+    }
+}
+
+/// Whether one is outside of quotes and comments, or it cannot be told.
+fn has_blanks(text: &[u8], modes: &Modes) -> bool {
+    let blanks = blanks(modes);
+    let mut cursor = Cursor::new(text, modes);
+    loop {
+        match cursor.token() {
+            Ok(token) if token.kind == Kind::End => return false,
+            Ok(token) if matches!(token.kind, Kind::Text | Kind::Name | Kind::National) => {}
+            Ok(token) if token.of(text).iter().any(|byte| blanks.contains(byte)) => return true,
+            Ok(_) => {}
+            Err(_) => return true,
         }
     }
 }

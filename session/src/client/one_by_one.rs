@@ -1,7 +1,11 @@
 //! A text of several statements of which each is sent by itself: where the text is cut, and how the packets of the answers are numbered as
 //! one answer.
 
-use keywright_rewrite::{CharsetClass, Modes, doubtful_quotes_end, split_first};
+use std::ops::Range;
+
+use keywright_rewrite::{
+    CharsetClass, Modes, doubtful_quotes_end, reads_blanks_beyond_ascii, split_first,
+};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
 use keywright_wire::packets::write_query;
 use keywright_wire::protocol::{EOF, MORE_RESULTS};
@@ -65,9 +69,14 @@ impl OneByOne {
     pub(crate) fn cut_next(&mut self, modes: &Modes) {
         let is_doubtful = modes.charset == CharsetClass::TrailByteMayBeBackslash
             && self.cut < self.doubtful_until;
+        let rest = self.cut..self.text.len();
         let piece = match is_doubtful {
-            true => self.cut..self.text.len(),
-            false => split_first(&self.text, self.cut, modes).range,
+            true => rest,
+            false => match split_first(&self.text, self.cut, modes).range {
+                // What is behind `--` and a blank may be a comment, up to another end.
+                piece if self.has_blanks(&piece, modes) => rest,
+                piece => piece,
+            },
         };
         self.cut = piece.end;
         let piece = self.text.get(piece).unwrap_or_default();
@@ -75,6 +84,12 @@ impl OneByOne {
         self.command.clear();
         self.consumed = 0;
         write_query(&self.attributes, statement, &mut self.command);
+    }
+
+    /// Whether a part of the text has blanks beyond ASCII in it, so that the server may read it otherwise.
+    fn has_blanks(&self, part: &Range<usize>, modes: &Modes) -> bool {
+        let part = self.text.get(part.clone()).unwrap_or_default();
+        reads_blanks_beyond_ascii(part, modes)
     }
 
     /// Numbers the packets of a part of an answer anew; where the last of them begins. Where another result follows, the end of column
@@ -108,7 +123,10 @@ impl OneByOne {
 /// text, which may hold very many statements.
 pub(crate) fn plain_from(text: &[u8]) -> usize {
     let quotes = memchr::memrchr2(b'"', b'\\', text).map_or(0, |at| at + 1);
-    quotes.max(doubtful_quotes_end(text))
+    // A byte beyond ASCII may be a part of a character that ends in a quote, or a blank.
+    let beyond_ascii = text.iter().rposition(|byte| !byte.is_ascii());
+    let beyond_ascii = beyond_ascii.map_or(0, |at| at + 1);
+    quotes.max(beyond_ascii).max(doubtful_quotes_end(text))
 }
 
 /// Whether a packet is an EOF packet. No row that begins so is as short.

@@ -201,6 +201,40 @@ fn characters_that_end_in_a_quote_hide_no_rows_behind_a_change_of_the_character_
     is_refused(&mut r, "may contain a backslash");
 }
 
+/// Behind the change `--\xA0` begins a comment: a quote in it opens no string, and a `;` ends no statement.
+#[test]
+fn blanks_beyond_ascii_hide_no_rows_behind_a_change_of_the_character_set() {
+    for text in [
+        &b"SET NAMES latin1; SELECT 1 --\xA0'\n; INSERT INTO t(a) VALUES (1) -- '"[..],
+        b"SET NAMES latin1; UPDATE u SET a=1 --\xA0;\n WHERE id=1; INSERT INTO t(a) VALUES(1)",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+        let sent = in_charset(&mut r, "utf8mb4", 3, text);
+        assert!(sent.ends_with(b"SET NAMES latin1"), "{}", sent.escape_ascii());
+        assert!(has(&r.answer(&ok(0, 0)), "@@session.sql_mode"));
+        let sent = r.answer(&probe_in_charset("latin1"));
+        assert_eq!(sent, b"", "{}", sent.escape_ascii());
+        is_refused(&mut r, "blanks beyond ASCII");
+    }
+}
+
+/// One that is no INSERT goes out whole, up to where the server sees its end.
+#[test]
+fn no_statement_is_cut_at_what_may_be_a_comment() {
+    const REST: &[u8] = b" UPDATE u SET a=1 --\xA0;\n WHERE id=1";
+    let front = b"SET NAMES latin1; INSERT INTO t(a) VALUES('\xE9');";
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    let sent = in_charset(&mut r, "utf8mb4", 3, &[&front[..], REST].concat());
+    assert!(sent.ends_with(b"SET NAMES latin1"), "{}", sent.escape_ascii());
+    r.answer(&ok(0, 0));
+    let sent = r.answer(&probe_in_charset("latin1"));
+    assert!(has(&sent, "LAST_INSERT_ID(100)"), "{}", sent.escape_ascii());
+    let sent = r.answer(&ok(1, 100));
+    assert!(sent.ends_with(REST), "{}", sent.escape_ascii());
+    r.answer(&ok(1, 0));
+    assert!(has(&r.query("SELECT 2"), "SELECT 2"));
+}
+
 #[test]
 fn what_is_too_long_to_be_read_is_not_prepared() {
     let limits = Limits {
