@@ -114,6 +114,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::AdoptRefused
         | Cause::InExtensionScript
         | Cause::BoundDamaged
+        | Cause::OwnTables
         | Cause::NotPromoted
         | Cause::IdentityUncommitted
         | Cause::NotFed
