@@ -19,7 +19,9 @@ pub fn reads_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
 
 /// Whether one of these bytes is in a text, be it in quotes.
 fn may_have(text: &[u8], modes: &Modes) -> bool {
-    blanks(modes).iter().any(|blank| memchr(*blank, text).is_some())
+    blanks(modes)
+        .iter()
+        .any(|blank| memchr(*blank, text).is_some())
 }
 
 fn blanks(modes: &Modes) -> &'static [u8] {

@@ -210,7 +210,11 @@ fn blanks_beyond_ascii_hide_no_rows_behind_a_change_of_the_character_set() {
     ] {
         let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
         let sent = in_charset(&mut r, "utf8mb4", 3, text);
-        assert!(sent.ends_with(b"SET NAMES latin1"), "{}", sent.escape_ascii());
+        assert!(
+            sent.ends_with(b"SET NAMES latin1"),
+            "{}",
+            sent.escape_ascii()
+        );
         assert!(has(&r.answer(&ok(0, 0)), "@@session.sql_mode"));
         let sent = r.answer(&probe_in_charset("latin1"));
         assert_eq!(sent, b"", "{}", sent.escape_ascii());
@@ -225,7 +229,11 @@ fn no_statement_is_cut_at_what_may_be_a_comment() {
     let front = b"SET NAMES latin1; INSERT INTO t(a) VALUES('\xE9');";
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
     let sent = in_charset(&mut r, "utf8mb4", 3, &[&front[..], REST].concat());
-    assert!(sent.ends_with(b"SET NAMES latin1"), "{}", sent.escape_ascii());
+    assert!(
+        sent.ends_with(b"SET NAMES latin1"),
+        "{}",
+        sent.escape_ascii()
+    );
     r.answer(&ok(0, 0));
     let sent = r.answer(&probe_in_charset("latin1"));
     assert!(has(&sent, "LAST_INSERT_ID(100)"), "{}", sent.escape_ascii());

@@ -94,7 +94,10 @@ mod tests {
             ("SELECT a FROM (SELECT ? AS a) AS x", true),
             ("SELECT a FROM ((SELECT (SELECT 1), (@x) AS a)) AS x", true),
             ("WITH x AS (VALUES (?)) SELECT a FROM x", true),
-            ("SELECT a FROM (SELECT 1 AS a) AS x JOIN y ON (b = ?)", false),
+            (
+                "SELECT a FROM (SELECT 1 AS a) AS x JOIN y ON (b = ?)",
+                false,
+            ),
             ("SELECT (SELECT ?) FROM (SELECT @@sql_mode) AS x", false),
             ("SELECT a FROM x WHERE b IN (SELECT ?)", false),
         ] {
