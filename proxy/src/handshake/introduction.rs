@@ -13,7 +13,8 @@ pub(super) fn check(response: &[u8], offered: u64) -> Result<(), Refusal> {
     let login_request = LoginRequest::of_response(response).ok_or_else(cannot_be_read)?;
     let asked = response::asked(response).ok_or_else(cannot_be_read)?;
     let has = |bit: u64| asked & bit != 0;
-    let is_older = !has(SECURE_CONNECTION) && !(has(PLUGIN_AUTH) && login_request.proof.is_empty());
+    let has_nothing = has(PLUGIN_AUTH) && login_request.proof.is_empty();
+    let is_older = !has(SECURE_CONNECTION) && !has_nothing;
     let lacks_attributes =
         has(PLUGIN_AUTH) && has(CONNECT_ATTRS & offered) && !login_request.has_attributes();
     if is_older || lacks_attributes {

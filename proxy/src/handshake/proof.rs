@@ -74,7 +74,7 @@ mod tests {
         assert!(may_be(CACHING_SHA2, &[0]));
         assert!(may_be(OLD, b"12345678\0"));
         assert!(may_be(OLD, &[0; 9]));
-        assert!(!may_be(OLD, b"1234\0678\0"));
+        assert!(!may_be(OLD, b"1234\x00678\0"));
     }
 
     #[test]
