@@ -69,7 +69,9 @@ mod refusal;
 mod splice;
 
 pub use lex::name::TableName;
-pub use lex::non_ascii_blanks::{has_blanks_beyond_ascii, reads_blanks_beyond_ascii};
+pub use lex::non_ascii_blanks::{
+    begins_with_blanks_beyond_ascii, has_blanks_beyond_ascii, reads_blanks_beyond_ascii,
+};
 pub use lex::quote::{quote_name, quote_string};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use plan::computed_keys::ComputedKeys;

@@ -5,16 +5,34 @@ use memchr::{memchr, memmem};
 use crate::lex::cursor::Cursor;
 use crate::lex::token::Kind;
 use crate::modes::{CharsetClass, Modes};
+use crate::refusal::Unread;
 
 /// Whether outside of quotes and comments there are bytes that are blanks to the server, in a text that has a word in it by which
 /// rows come into tables. Where such a text's statements begin and end, and what they are, cannot be told.
 pub fn has_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
-    may_have(text, modes) && brings_rows(text) && has_blanks(text, modes)
+    may_have(text, modes) && brings_rows(text) && reads_blanks_beyond_ascii(text, modes)
 }
 
 /// The same, whatever its words are: of any text.
 pub fn reads_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
-    may_have(text, modes) && has_blanks(text, modes)
+    let blanks = blanks(modes);
+    // What cannot be read may have one.
+    may_have(text, modes) && has_blanks(text, modes, |byte| blanks.contains(byte)).unwrap_or(true)
+}
+
+/// Whether the beginning of a text has one outside of quotes and comments, as far as it can be read: of a name that has, and of a
+/// statement that begins with one, it cannot be told which they are. Where the character set is not known each byte beyond ASCII may be one.
+pub fn begins_with_blanks_beyond_ascii(
+    beginning: &[u8],
+    modes: &Modes,
+    is_charset_known: bool,
+) -> bool {
+    let blanks = blanks(modes);
+    let is_blank = |byte: &u8| match is_charset_known {
+        true => blanks.contains(byte),
+        false => !byte.is_ascii(),
+    };
+    beginning.iter().any(is_blank) && has_blanks(beginning, modes, is_blank).unwrap_or(false)
 }
 
 /// Whether one of these bytes is in a text, be it in quotes.
@@ -31,17 +49,16 @@ fn blanks(modes: &Modes) -> &'static [u8] {
     }
 }
 
-/// Whether one is outside of quotes and comments, or it cannot be told.
-fn has_blanks(text: &[u8], modes: &Modes) -> bool {
-    let blanks = blanks(modes);
+/// Whether one is outside of quotes and comments.
+fn has_blanks(text: &[u8], modes: &Modes, is_blank: impl Fn(&u8) -> bool) -> Result<bool, Unread> {
     let mut cursor = Cursor::new(text, modes);
     loop {
-        match cursor.token() {
-            Ok(token) if token.kind == Kind::End => return false,
-            Ok(token) if matches!(token.kind, Kind::Text | Kind::Name | Kind::National) => {}
-            Ok(token) if token.of(text).iter().any(|byte| blanks.contains(byte)) => return true,
-            Ok(_) => {}
-            Err(_) => return true,
+        let token = cursor.token()?;
+        match token.kind {
+            Kind::End => return Ok(false),
+            Kind::Text | Kind::Name | Kind::National => {}
+            _ if token.of(text).iter().any(&is_blank) => return Ok(true),
+            _ => {}
         }
     }
 }

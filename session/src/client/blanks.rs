@@ -2,7 +2,8 @@
 //! what looks like a quote.
 
 use keywright_rewrite::{
-    CharsetClass, Modes, Unsupported, has_blanks_beyond_ascii, has_doubtful_quotes,
+    CharsetClass, Modes, Unsupported, begins_with_blanks_beyond_ascii, has_blanks_beyond_ascii,
+    has_doubtful_quotes,
 };
 
 use crate::connection::Connection;
@@ -38,5 +39,15 @@ impl Connection {
             true => Some(Unsupported::Blank),
             false => is_doubtful.then_some(Unsupported::Charset),
         })
+    }
+
+    /// Whether the beginning of a text that is not read to its end may be another than it looks, by blanks beyond ASCII.
+    pub(crate) fn begins_with_blanks(&self, beginning: &[u8]) -> bool {
+        self.rewrites_any() && self.has_blanks_at_front(beginning, &self.context.modes)
+    }
+
+    /// The same in these modes, whether or not a rule rewrites.
+    pub(super) fn has_blanks_at_front(&self, beginning: &[u8], modes: &Modes) -> bool {
+        begins_with_blanks_beyond_ascii(beginning, modes, self.context.known)
     }
 }

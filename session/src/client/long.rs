@@ -33,10 +33,15 @@ impl Connection {
         let Ok(head) = head else {
             return self.long_attributes(header, bytes);
         };
+        let begins_with_blanks = self.begins_with_blanks(head);
+        if begins_with_blanks && !self.context.known {
+            return self.ask_context().into();
+        }
         let modes = self.context.modes;
         let rows = kind(head, &modes).facts().rows;
         if self.rewrites_any()
             && (self.allows_several()
+                || begins_with_blanks
                 || brings_another(rows)
                 || has_doubtful_quotes(head, &modes, false))
         {
@@ -88,7 +93,10 @@ impl Connection {
             return false;
         }
         self.in_both_modes(|modes| match InsertHead::read(head, modes) {
-            Ok(head) => !head.ends_text && !self.may_match(&head.table),
+            Ok(read) => {
+                let is_free = !read.ends_text && !self.may_match(&read.table);
+                is_free && !self.has_blanks_at_front(head, modes)
+            }
             Err(Unread::Refused | Unread::Unsupported(_)) => false,
         })
     }

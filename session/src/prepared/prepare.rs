@@ -96,6 +96,10 @@ impl Connection {
             return Step::More { at_least }.into();
         }
         let head = bytes.get(HEADER_BYTES + 1..at_least).unwrap_or_default();
+        let begins_with_blanks = self.begins_with_blanks(head);
+        if begins_with_blanks && !self.context.known {
+            return self.ask_context().into();
+        }
         let may_bring_rows = match kind(head, &self.context.modes).facts().rows {
             RowsFrom::Written => self.may_be_ruled(head),
             RowsFrom::File | RowsFrom::BehindSet => true,
@@ -103,7 +107,7 @@ impl Connection {
             RowsFrom::OfText | RowsFrom::Prepared | RowsFrom::Block => false,
             RowsFrom::Never | RowsFrom::Unseen | RowsFrom::Blank => false,
         };
-        if may_bring_rows && self.rewrites_any() {
+        if (may_bring_rows || begins_with_blanks) && self.rewrites_any() {
             return self.refuse_long(
                 "keywright: statement to be prepared on a table with a rule is longer than rewrite_bytes_max",
             ).into();

@@ -298,3 +298,41 @@ fn what_is_too_long_to_be_read_does_not_go_out_with_an_insert_in_it() {
         }
     }
 }
+
+/// Neither where the text is not gathered, nor where its beginning has come, are words taken for others.
+#[test]
+fn blanks_beyond_ascii_hide_no_rows_of_long_texts() {
+    let limits = Limits {
+        rewrite_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    for (front, is_passed) in [
+        (&b"INSERT INTO\xA0t (a) VALUES ('"[..], false),
+        (b"INSERT\xA0INTO t (a) VALUES ('", false),
+        (b"--\xA0 x\n INSERT INTO t (a) VALUES ('", false),
+        (b"INSERT INTO other (a) VALUES ('\xA0", true),
+        (b"SELECT ('\xA0", true),
+    ] {
+        let text = [front, &[b'x'; 200_000], b"')"].concat();
+        for command in [0x03, 0x16] {
+            let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+            let sent = in_charset(&mut r, "latin1", command, &text);
+            let is_there = sent.windows(front.len()).any(|part| part == front);
+            assert_eq!(is_there, is_passed, "{}", front.escape_ascii());
+            let is_told = has(&r.output(), "longer than rewrite_bytes_max");
+            assert_eq!(is_told, !is_passed, "{}", front.escape_ascii());
+        }
+        // The beginning alone has come, of what may be gathered.
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let whole = packet(0, &[b"\x03", &text[..]].concat());
+        r.client.extend(whole.get(..100_000).expect("it is longer"));
+        r.run();
+        let is_insert = front.starts_with(b"INSERT INTO other");
+        assert_eq!(
+            !r.to_server.is_empty(),
+            is_insert,
+            "{}",
+            front.escape_ascii()
+        );
+    }
+}
