@@ -6,7 +6,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, RowsFrom, kind,
+    Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, RowsFrom,
     last_insert_id_change, last_insert_id_use_of,
 };
 use keywright_wire::answer::End;
@@ -189,7 +189,7 @@ impl Connection {
 
     /// What a statement that is passed on may see and change.
     pub(crate) fn effect(&self, text: &[u8]) -> Effect {
-        self.effect_of(kind(text, &self.context.modes), text)
+        self.effect_of(self.statement_kind(text), text)
     }
 
     /// The same, where its kind is known.

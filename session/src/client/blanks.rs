@@ -2,8 +2,8 @@
 //! what looks like a quote.
 
 use keywright_rewrite::{
-    CharsetClass, Modes, Unsupported, begins_with_blanks_beyond_ascii, has_blanks_beyond_ascii,
-    has_doubtful_quotes,
+    CharsetClass, Kind, Modes, Unsupported, begins_with_blanks_beyond_ascii,
+    has_blanks_beyond_ascii, has_doubtful_quotes, kind, reads_blanks_beyond_ascii,
 };
 
 use crate::connection::Connection;
@@ -39,6 +39,17 @@ impl Connection {
             true => Some(Unsupported::Blank),
             false => is_doubtful.then_some(Unsupported::Charset),
         })
+    }
+
+    /// What a statement is: one with blanks beyond ASCII may be any, or name other tables than it looks, so it may change anything. What
+    /// defines tables, or asks for keys, stays what it is: more follows from that.
+    pub(crate) fn statement_kind(&self, text: &[u8]) -> Kind {
+        let modes = &self.context.modes;
+        let kind = kind(text, modes);
+        let is_any = !matches!(kind, Kind::Ddl | Kind::NextValue)
+            && reads_blanks_beyond_ascii(text, modes)
+            && self.rewrites_any();
+        if is_any { Kind::Other } else { kind }
     }
 
     /// Whether the beginning of a text that is not read to its end may be another than it looks, by blanks beyond ASCII.

@@ -1,6 +1,6 @@
 //! Statements sent as text that are passed on: what they see of LAST_INSERT_ID() is put right before.
 
-use keywright_rewrite::{Kind, kind};
+use keywright_rewrite::Kind;
 use keywright_wire::answer::Shape;
 
 use crate::answer::after::After;
@@ -13,7 +13,7 @@ use crate::job::Next;
 impl Connection {
     /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
     pub(crate) fn pass_query(&mut self, query: Query<'_>, after: After) -> Next {
-        self.pass_kind(kind(query.text, &self.context.modes), query, after)
+        self.pass_kind(self.statement_kind(query.text), query, after)
     }
 
     /// The same, where its kind is known.

@@ -1,8 +1,8 @@
 //! Reads one statement sent as text: what it is, and what it changes where it is passed on.
 
 use keywright_rewrite::{
-    Kind, NextValue, RowsFrom, StateChange, TableName, kind, load_target, named_statement,
-    next_value, prepare_source, tables_touched, use_target,
+    Kind, NextValue, RowsFrom, StateChange, TableName, load_target, named_statement, next_value,
+    prepare_source, tables_touched, use_target,
 };
 
 use crate::answer::after::{After, Texts};
@@ -13,7 +13,7 @@ use crate::server::context::{Named, is_harmless_set};
 impl Connection {
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
     pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
-        self.read_kind(kind(text, &self.context.modes), text)
+        self.read_kind(self.statement_kind(text), text)
     }
 
     pub(super) fn read_kind(&self, kind: Kind, text: &[u8]) -> Result<Reading, ()> {

@@ -1,6 +1,5 @@
 //! A statement sent as text: what it is, and whether it can be passed on untouched.
 
-use keywright_rewrite::kind;
 use keywright_wire::bytes::{Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
@@ -49,7 +48,7 @@ impl Connection {
 
     /// One statement.
     fn one(&mut self, query: Query<'_>) -> Next {
-        let kind = kind(query.text, &self.context.modes);
+        let kind = self.statement_kind(query.text);
         match self.read_kind(kind, query.text) {
             Err(()) => self.ask_context().into(),
             // The context is known here: otherwise the statement would not be read as an INSERT.

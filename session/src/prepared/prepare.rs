@@ -30,7 +30,7 @@ impl Connection {
             Ok(Some(what)) => return self.unsupported_prepare(query, None, what),
             Err(step) => return step.into(),
         }
-        let kind = kind(query.text, &self.context.modes);
+        let kind = self.statement_kind(query.text);
         if kind == Kind::NextValue {
             match self.read_next_value(query.text) {
                 Err(()) => return self.ask_context().into(),

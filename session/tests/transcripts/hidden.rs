@@ -299,6 +299,58 @@ fn what_is_too_long_to_be_read_does_not_go_out_with_an_insert_in_it() {
     }
 }
 
+/// It may be another statement, or of other tables: the server is asked for everything before the next INSERT.
+#[test]
+fn of_what_blanks_beyond_ascii_are_in_nothing_is_known_afterwards() {
+    const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
+    const QUESTION: &str = "SHOW CREATE TABLE `d`.`t`";
+    for (text, made) in [
+        (&b"USE \xA0shop"[..], false),
+        (b"SET \xA0sql_mode='ANSI_QUOTES'", false),
+        (b"BEGIN \xA0NOT ATOMIC SET sql_mode=''; END", false),
+        (b"DROP TABLE \xA0t", true),
+        (b"CREATE TEMPORARY TABLE \xA0t (a INT)", false),
+        (b"SELECT 1; CREATE TEMPORARY TABLE \xA0t (a INT)", false),
+    ] {
+        for is_prepared in [false, true] {
+            if is_prepared && text.contains(&b';') {
+                continue;
+            }
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+            in_charset(&mut r, "latin1", 3, b"SELECT '\xA0'");
+            r.answer(&ok(0, 0));
+            if made {
+                r.query("CREATE TEMPORARY TABLE t (a INT)");
+                r.answer(&ok(0, 0));
+                assert!(has(&r.query(INSERT), INSERT), "it is hidden");
+                r.answer(&ok(1, 0));
+            }
+            let sent = match is_prepared {
+                true => {
+                    r.say(&[b"\x16", text].concat());
+                    r.answer(&prepared(7, 0));
+                    r.say(&execute(7, &[]))
+                }
+                false => r.say(&[b"\x03", text].concat()),
+            };
+            assert!(
+                is_prepared || sent.ends_with(text),
+                "{}",
+                text.escape_ascii()
+            );
+            r.answer(&ok(0, 0));
+            r.output();
+            let asked = r.query(INSERT);
+            let asks = has(&asked, "@@session.sql_mode") || has(&asked, QUESTION);
+            assert!(asks, "{}: {}", text.escape_ascii(), asked.escape_ascii());
+            if has(&asked, "@@session.sql_mode") {
+                let asked = r.answer(&probe_in_charset("latin1"));
+                assert!(has(&asked, QUESTION), "{}", text.escape_ascii());
+            }
+        }
+    }
+}
+
 /// Neither where the text is not gathered, nor where its beginning has come, are words taken for others.
 #[test]
 fn blanks_beyond_ascii_hide_no_rows_of_long_texts() {
