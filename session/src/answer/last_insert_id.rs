@@ -16,6 +16,7 @@ use keywright_wire::packets::{only_row, single_ok, write_ok_with_id};
 
 use crate::answer::after::After;
 use crate::answer::reply::{Effect, PendingLastInsertId, Reply, Reported, names_row_count};
+use crate::client::one_by_one::plain_from;
 use crate::connection::Connection;
 use crate::job::Job;
 use crate::server::probe::Probe;
@@ -196,10 +197,17 @@ impl Connection {
     pub(crate) fn effect_of(&self, kind: Kind, text: &[u8]) -> Effect {
         let modes = &self.context.modes;
         let facts = kind.facts();
-        let used = last_insert_id_use_of(kind, text, modes);
+        // In other modes what looks like a string may be no string.
+        let is_doubtful = !self.context.known && plain_from(text) > 0;
+        let used = match is_doubtful {
+            true => LastInsertIdUse::Sees,
+            false => last_insert_id_use_of(kind, text, modes),
+        };
         let inserts = facts.rows == RowsFrom::Written;
-        let change = if facts.may_set_last_insert_id {
+        let change = if facts.may_set_last_insert_id || (is_doubtful && may_name_it(text)) {
             LastInsertIdChange::Unknown
+        } else if is_doubtful {
+            LastInsertIdChange::Keeps
         } else if used == LastInsertIdUse::Sees {
             last_insert_id_change(text, modes)
         } else {
@@ -329,4 +337,16 @@ impl Connection {
             Job::Idle
         }
     }
+}
+
+/// Whether a text has the name of LAST_INSERT_ID(), or of a variable that shows it, anywhere in it. At memory speed: it may be long.
+fn may_name_it(text: &[u8]) -> bool {
+    let is_behind = |word: &[u8], at: usize| {
+        let part = at
+            .checked_sub(word.len())
+            .and_then(|start| text.get(start..at));
+        part.is_some_and(|part| part.eq_ignore_ascii_case(word))
+    };
+    memchr::memchr_iter(b'_', text).any(|at| is_behind(b"last_insert", at))
+        || memchr::memchr2_iter(b'y', b'Y', text).any(|at| is_behind(b"identit", at))
 }

@@ -96,6 +96,41 @@ fn a_row_that_goes_in_beside_an_update_is_known_by_its_count() {
     assert_eq!(r.output(), ok(1, 7));
 }
 
+/// Behind SET sql_mode what looks like a string may be none: a statement sees, or sets, what its text shows in any modes.
+#[test]
+fn where_the_modes_are_not_known_what_is_in_quotes_may_be_carried_out() {
+    const SEES: &str = "SELECT 'x\\', LAST_INSERT_ID(), ' -- '";
+    for (text, is_prepared, is_seen) in [
+        (SEES, false, true),
+        (SEES, true, true),
+        ("SELECT \"f\"(1)", false, true),
+        ("SELECT 'LAST_INSERT_ID()'", false, false),
+    ] {
+        let mut r = begun();
+        assert!(has(&r.query("INSERT INTO t (a) VALUES (2)"), "(101)"));
+        r.answer(&err());
+        let sent = r.query("SET sql_mode='ANSI_QUOTES,NO_BACKSLASH_ESCAPES'");
+        assert!(has(&sent, "SET sql_mode"), "{sent:?}");
+        r.answer(&ok(0, 0));
+        let sent = match is_prepared {
+            true => {
+                r.say(&[&[COM_STMT_PREPARE], text.as_bytes()].concat());
+                r.answer(&prepared(7, 0));
+                r.say(&execute(7, &[]))
+            }
+            false => r.query(text),
+        };
+        assert_eq!(has(&sent, "last_insert_id=100"), is_seen, "{text} {sent:?}");
+    }
+    let mut r = begun();
+    r.query("SET sql_mode='NO_BACKSLASH_ESCAPES'");
+    r.answer(&ok(0, 0));
+    r.query("SELECT 'x\\', LAST_INSERT_ID(7), ' -- '");
+    r.answer(&ok(0, 0));
+    let sent = r.probed("INSERT INTO t (a) VALUES (2)", "1");
+    assert!(!sent.contains("LAST_INSERT_ID("), "{sent}");
+}
+
 /// The result of RETURNING id, with these ids.
 fn returned(ids: &[u8]) -> Vec<u8> {
     let mut answer = packet(1, &[1]);
