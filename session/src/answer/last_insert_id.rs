@@ -216,6 +216,7 @@ impl Connection {
         Effect {
             sees: used != LastInsertIdUse::Nothing,
             calls: used == LastInsertIdUse::Sees,
+            fires: fires_triggers(kind) && !(inserts && self.is_into_temporary(text)),
             counts: used == LastInsertIdUse::Sees && names_row_count(text),
             change,
             inserts,
@@ -225,6 +226,10 @@ impl Connection {
     /// A statement is passed on; what follows from that, unless something else does.
     pub(crate) fn note_effect(&mut self, effect: Effect, after: After) -> After {
         let before = self.last_insert_id;
+        // So may a trigger; what the answer changes stays.
+        if effect.fires && !self.context.temporary.is_empty() {
+            self.context.doubt();
+        }
         let after = match after {
             // A function may drop a temporary table.
             After::Nothing if effect.calls && !self.context.temporary.is_empty() => After::Unknown,
@@ -337,6 +342,21 @@ impl Connection {
             Job::Idle
         }
     }
+}
+
+/// Whether statements of a kind may change rows.
+fn fires_triggers(kind: Kind) -> bool {
+    // WITH may stand before UPDATE, and ANALYZE carries out what it analyzes.
+    matches!(
+        kind,
+        Kind::Insert
+            | Kind::Replace
+            | Kind::LoadData
+            | Kind::Update
+            | Kind::Delete
+            | Kind::With
+            | Kind::Analyze
+    )
 }
 
 /// Whether a text has the name of LAST_INSERT_ID(), or of a variable that shows it, anywhere in it. At memory speed: it may be long.

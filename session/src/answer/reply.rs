@@ -11,6 +11,8 @@ pub(crate) struct Effect {
     pub(crate) sees: bool,
     /// It calls something that may do more than its text shows.
     pub(crate) calls: bool,
+    /// It changes rows of tables whose triggers may do more.
+    pub(crate) fires: bool,
     /// It asks for ROW_COUNT().
     pub(crate) counts: bool,
     pub(crate) change: LastInsertIdChange,
@@ -23,6 +25,7 @@ impl Effect {
     pub(crate) const UNKNOWN: Self = Self {
         sees: true,
         calls: true,
+        fires: true,
         counts: false,
         change: LastInsertIdChange::Unknown,
         inserts: false,

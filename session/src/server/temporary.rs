@@ -1,6 +1,6 @@
 //! Temporary tables, each of which hides a rule's table of the same name: whether one is there is known, or the server is asked.
 
-use keywright_rewrite::quote_name;
+use keywright_rewrite::{InsertHead, quote_name};
 use keywright_wire::bytes::Reader;
 use keywright_wire::packets::{only_row, packets};
 
@@ -23,6 +23,18 @@ impl Connection {
     pub(crate) fn hides(&self, schema: &[u8], table: &[u8]) -> bool {
         let mut tables = self.context.temporary.iter();
         tables.any(|there| !there.is_doubtful && self.is_named(there, schema, table))
+    }
+
+    /// Whether an INSERT is into a temporary table that is there: those have no triggers.
+    pub(crate) fn is_into_temporary(&self, insert: &[u8]) -> bool {
+        if self.context.temporary.is_empty() {
+            return false;
+        }
+        InsertHead::read(insert, &self.context.modes).is_ok_and(|head| {
+            let database = self.context.database.as_deref().unwrap_or_default();
+            let schema = head.table.schema.as_deref().unwrap_or(database);
+            self.hides(schema, &head.table.table)
+        })
     }
 
     fn is_named(&self, there: &Temporary, schema: &[u8], table: &[u8]) -> bool {

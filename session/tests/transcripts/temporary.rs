@@ -123,6 +123,11 @@ fn one_that_may_have_another_name_is_asked_for() {
         "CALL p()",
         "SELECT drops_it()",
         "UPDATE u SET a = drops_it()",
+        // Their triggers may.
+        "UPDATE u SET a = 1",
+        "INSERT INTO u (a) VALUES (1)",
+        "DELETE FROM u WHERE a = 1",
+        "WITH x AS (SELECT 1) DELETE FROM u WHERE a = 1",
     ] {
         let mut r = hidden();
         done(&mut r, text);
