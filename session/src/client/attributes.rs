@@ -41,7 +41,9 @@ impl Connection {
         let end = beginning_end(header).min(bytes.len());
         let payload = bytes.get(HEADER_BYTES + 1..end).unwrap_or_default();
         let front = self.front_of(payload)?;
-        payload.get(front..).ok_or(BadValue::Malformed)
+        let text = payload.get(front..).ok_or(BadValue::Malformed)?;
+        // However much more has come: what becomes of a statement is no matter of how its bytes arrive.
+        Ok(text.get(..HEAD_BYTES_MAX).unwrap_or(text))
     }
 
     /// What stands before a text of our own.
