@@ -43,9 +43,9 @@ fn login_request(capabilities: u32, rest: &[u8]) -> Vec<u8> {
 }
 
 /// One packet's number and payload.
-type Heard = (u8, Vec<u8>);
+type FromProxy = (u8, Vec<u8>);
 
-async fn heard(stream: &mut UnixStream) -> Result<Heard> {
+async fn heard(stream: &mut UnixStream) -> Result<FromProxy> {
     let mut header = [0; 4];
     stream.read_exact(&mut header).await?;
     let mut payload = vec![0; usize::from(header[0]) | usize::from(header[1]) << 8];
@@ -60,7 +60,10 @@ const MALFORMED: &[u8] = b"\xFF\x84\x04#08S01keywright: ";
 
 /// A client introduces itself so, gives each of these packets of the server's the answer beside it, and is refused for what it has said
 /// last. What the server has heard, first and last.
-async fn refused(introduction: &[u8], dialogue: &[(&[u8], &[u8])]) -> Result<(Heard, Heard)> {
+async fn refused(
+    introduction: &[u8],
+    dialogue: &[(&[u8], &[u8])],
+) -> Result<(FromProxy, FromProxy)> {
     let (mut client, from_client) = UnixStream::pair()?;
     let (to_server, mut server) = UnixStream::pair()?;
     let protection = Protection {

@@ -14,12 +14,6 @@ use crate::judge::{Facts, Verdict, decide};
 use crate::step::StatementOutcome;
 
 impl Connection {
-    /// Whether all rules only observe, and no table goes over to keys.
-    pub(super) fn only_observes(&self) -> bool {
-        let mut rules = 0..self.rules.rules().len();
-        !self.rewrites_any() && rules.all(|rule| !self.rules.is_switched(rule))
-    }
-
     /// Passes on a text with these INSERTs, whose rules only observe.
     pub(super) fn observe_several(
         &mut self,

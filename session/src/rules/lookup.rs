@@ -83,6 +83,12 @@ impl Connection {
         rules.any(|rule| rule.mode == Mode::Rewrite)
     }
 
+    /// Whether all rules only observe, and no table goes over to keys.
+    pub(crate) fn only_observes(&self) -> bool {
+        let mut rules = 0..self.rules.rules().len();
+        !self.rewrites_any() && rules.all(|rule| !self.rules.is_switched(rule))
+    }
+
     /// Whether a rule changes statements.
     pub(crate) fn rewrites(&self, rule: usize) -> bool {
         let rule = self.rules.rules().get(rule);
