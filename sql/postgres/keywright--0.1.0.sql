@@ -68,6 +68,11 @@ COMMENT ON FUNCTION keywright.only_by_functions() IS 'refuses changes of keywrig
 REVOKE ALL ON FUNCTION keywright.only_by_functions() FROM PUBLIC;
 CREATE TRIGGER only_by_functions BEFORE UPDATE OR DELETE ON keywright.tag FOR EACH ROW EXECUTE FUNCTION keywright.only_by_functions();
 CREATE TRIGGER only_by_functions_whole BEFORE TRUNCATE ON keywright.tag FOR EACH STATEMENT EXECUTE FUNCTION keywright.only_by_functions();
+-- A key that is gone is gone for good, and its tag with it.
+CREATE TRIGGER only_by_functions BEFORE UPDATE OR DELETE ON keywright.tag_secret FOR EACH ROW EXECUTE FUNCTION keywright.only_by_functions();
+CREATE TRIGGER only_by_functions_whole BEFORE TRUNCATE ON keywright.tag_secret FOR EACH STATEMENT EXECUTE FUNCTION keywright.only_by_functions();
+ALTER TABLE keywright.tag_secret ENABLE ALWAYS TRIGGER only_by_functions;
+ALTER TABLE keywright.tag_secret ENABLE ALWAYS TRIGGER only_by_functions_whole;
 -- Also where a subscription makes the changes.
 ALTER TABLE keywright.tag ENABLE ALWAYS TRIGGER only_by_functions;
 ALTER TABLE keywright.tag ENABLE ALWAYS TRIGGER only_by_functions_whole;
@@ -111,13 +116,6 @@ COMMENT ON SEQUENCE keywright.readable_note IS 'which server and timeline wrote 
 COMMENT ON SEQUENCE keywright.promotion IS 'when this server was promoted or copied, and whether somebody took note; not dumped';
 COMMENT ON SEQUENCE keywright.promotion_loss IS 'for how long the original may have issued what did not arrive; not dumped';
 COMMENT ON SEQUENCE keywright.promotion_left_out IS 'ids that tags left out since; not dumped';
-
--- ALTER DEFAULT PRIVILEGES may have given them to others, who could then set a sequence back: ids would come twice.
-CREATE FUNCTION keywright.take_back_rights() RETURNS void
-    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'keywright_take_back_rights_wrapper';
-SELECT keywright.take_back_rights();
-DROP FUNCTION keywright.take_back_rights();
 
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag_id_seq', '');
@@ -557,6 +555,13 @@ COMMENT ON VIEW keywright.stats IS 'figures since the server started: a row per 
 
 CREATE VIEW keywright.health AS SELECT name, ok, severity, detail, hint FROM keywright.health_checks();
 COMMENT ON VIEW keywright.health IS 'what the promise depends on, and whether it is in force; severity is ok, info, warning or error, and ok means the first two';
+
+-- ALTER DEFAULT PRIVILEGES may have given others what is above; who may set a sequence back, or manage tags, has ids come twice.
+CREATE FUNCTION keywright.take_back_rights() RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_take_back_rights_wrapper';
+SELECT keywright.take_back_rights();
+DROP FUNCTION keywright.take_back_rights();
 
 GRANT SELECT ON keywright.tags, keywright.stats, keywright.health TO pg_monitor;
 GRANT EXECUTE ON FUNCTION keywright.tag_figures(), keywright.word_figures(), keywright.health_checks(),

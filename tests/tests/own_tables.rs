@@ -35,6 +35,7 @@ fn rows_and_counters_are_changed_by_functions_alone() -> Result<()> {
         "UPDATE keywright.node SET layout = 'twitter'",
         "DELETE FROM keywright.node",
         "TRUNCATE keywright.node",
+        "TRUNCATE keywright.tag_secret",
         "ALTER TABLE keywright.tag SET UNLOGGED",
         "ALTER TABLE keywright.node SET UNLOGGED",
         "ALTER SEQUENCE keywright.tag_1 RESTART",
@@ -61,6 +62,30 @@ fn rows_and_counters_are_changed_by_functions_alone() -> Result<()> {
     drop(client);
     server.restart(Stop::Immediate)?;
     draw(&mut server.client("postgres")?, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+/// A bound that was set lower is noticed while the server knows better, and is not forgotten when it stops.
+#[test]
+fn a_bound_that_was_lowered_is_put_back_before_a_restart() -> Result<()> {
+    let mut server = PgServer::builder().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.create_tag('orders', step => 100)",
+    )?;
+    let log = IdLog::new();
+    draw(&mut client, &log)?;
+    client.batch_execute("SELECT setval('keywright.tag_1', 10)")?;
+    let mut run = Vec::new();
+    let many = "SELECT next_biz_id('orders') FROM generate_series(1, 5000)";
+    let refused = copy_ids(&mut client, many, &mut run);
+    log.record(run);
+    assert!(format!("{refused:?}").contains("lower than"), "{refused:?}");
+    for stop in [Stop::Fast, Stop::Immediate] {
+        server.restart(stop)?;
+        draw(&mut server.client("postgres")?, &log)?;
+    }
     log.check()?;
     Ok(())
 }

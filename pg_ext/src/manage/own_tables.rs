@@ -61,28 +61,64 @@ pub fn check_altered(altered: pg_sys::Oid, counts: bool) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Takes from everybody but their owner what the installation's default privileges gave of keywright's relations: whoever may set a sequence
-/// back has ids come twice. `condition` says which relations `c`, with `argument` as `$1`.
-pub fn take_back_rights(condition: &str, argument: pg_sys::Oid) -> Result<(), Failure> {
+/// Takes from everybody but its owner what the installation's default privileges gave of a sequence of keywright: whoever may set it back
+/// has ids come twice.
+///
+/// # Errors
+/// As of [`carry_out`].
+pub fn take_back(sequence: pg_sys::Oid) -> Result<(), Failure> {
+    revoke("ALL", "c.oid OPERATOR(pg_catalog.=) $1", sequence)
+}
+
+/// The same of one that is there: who may use the tag stays.
+///
+/// # Errors
+/// As of [`carry_out`].
+pub fn take_back_counters(sequence: pg_sys::Oid) -> Result<(), Failure> {
+    revoke("UPDATE, USAGE", "c.oid OPERATOR(pg_catalog.=) $1", sequence)
+}
+
+fn revoke(rights: &str, of_which: &str, argument: pg_sys::Oid) -> Result<(), Failure> {
     let statements = format!(
-        "SELECT pg_catalog.format('REVOKE ALL ON %s keywright.%I FROM %s', \
-                CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname, \
-                CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC' \
-                     ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END) \
+        "SELECT pg_catalog.format('REVOKE {rights} ON %s keywright.%I FROM %s', \
+                CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname, {GRANTEE}) \
          FROM pg_catalog.pg_class c, LATERAL pg_catalog.aclexplode(c.relacl) a \
-         WHERE {condition} AND a.grantee OPERATOR(pg_catalog.<>) c.relowner \
+         WHERE {of_which} AND a.grantee OPERATOR(pg_catalog.<>) c.relowner \
          GROUP BY c.relkind, c.relname, a.grantee"
     );
     carry_out(&statements, &[argument.into()])
 }
 
-/// Called once, by the install script, before it grants anything.
+/// Whom a right was given, as REVOKE takes it.
+const GRANTEE: &str = "CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC' \
+     ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END";
+
+/// Called once, by the install script, when all is made and before it grants anything but to PUBLIC.
 #[pg_extern(sql = false)]
 fn keywright_take_back_rights() {
-    let schema = "c.relnamespace OPERATOR(pg_catalog.=) $1";
     relation::schema(c"keywright")
-        .map_or(Ok(()), |keywright| take_back_rights(schema, keywright))
+        .map_or(Ok(()), take_back_all)
         .or_raise();
+}
+
+fn take_back_all(schema: pg_sys::Oid) -> Result<(), Failure> {
+    revoke("ALL", "c.relnamespace OPERATOR(pg_catalog.=) $1", schema)?;
+    let functions = format!(
+        "SELECT pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM %s', p.oid::pg_catalog.regprocedure, {GRANTEE}) \
+         FROM pg_catalog.pg_proc p, LATERAL pg_catalog.aclexplode(p.proacl) a \
+         WHERE p.pronamespace OPERATOR(pg_catalog.=) $1 AND a.grantee OPERATOR(pg_catalog.<>) p.proowner \
+           AND a.grantee OPERATOR(pg_catalog.<>) 0::pg_catalog.oid GROUP BY p.oid, a.grantee"
+    );
+    carry_out(&functions, &[schema.into()])?;
+    // Everybody may look into it, nobody may make anything there.
+    let itself = format!(
+        "SELECT pg_catalog.format('REVOKE ALL ON SCHEMA keywright FROM %s', {GRANTEE}) \
+         FROM pg_catalog.pg_namespace n, LATERAL pg_catalog.aclexplode(n.nspacl) a \
+         WHERE n.oid OPERATOR(pg_catalog.=) $1 AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner \
+         GROUP BY a.grantee \
+         UNION ALL SELECT 'GRANT USAGE ON SCHEMA keywright TO PUBLIC'"
+    );
+    carry_out(&itself, &[schema.into()])
 }
 
 fn refused(what: &str) -> Failure {
@@ -90,5 +126,5 @@ fn refused(what: &str) -> Failure {
         Cause::OwnTables,
         format!("only keywright's functions change {what}: ids could come twice"),
     )
-    .hint("Use the functions in schema keywright. Where a subscription does it, publish your own tables only: FOR TABLES IN SCHEMA, or by name.")
+    .hint("Use the functions in schema keywright. Where a subscription does it, publish your own tables only, by a new publication (FOR TABLES IN SCHEMA, or by name) and ALTER SUBSCRIPTION … SET PUBLICATION.")
 }

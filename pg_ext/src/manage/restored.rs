@@ -116,7 +116,9 @@ fn is_layout_of_here(layout: &str) -> Result<bool, Failure> {
 /// knows neither, because the table is the extension's.
 fn settle_sequences(id: i32) -> Result<(), Failure> {
     for (place, name) in sequences::names_of_tag(id).into_iter().enumerate() {
-        if relation::find(c"keywright", &name).is_some() {
+        if let Some(there) = relation::find(c"keywright", &name) {
+            // Of a dump, which grants what its original had behind this.
+            own_tables::take_back_counters(there)?;
             run(
                 &format!("ALTER SEQUENCE keywright.{name} OWNER TO CURRENT_USER"),
                 &[],
@@ -134,7 +136,7 @@ fn settle_sequences(id: i32) -> Result<(), Failure> {
             &[],
         )?;
         let made = sequences::named(&name)?;
-        own_tables::take_back_rights("c.oid OPERATOR(pg_catalog.=) $1", made)?;
+        own_tables::take_back(made)?;
         if place == 0 {
             run(
                 &format!("GRANT SELECT ON SEQUENCE keywright.{name} TO PUBLIC"),

@@ -173,12 +173,15 @@ fn go_on_with_left(
     true
 }
 
-/// A sequence of ours only grows. One that reads lower than what was published was set by somebody else.
+/// A sequence of ours only grows. One that reads lower than what was published was set by somebody else. What is known is written back, or
+/// it would be forgotten when the server stops.
 fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> {
     let (found, published) = (end_of(bound), entry.slot().word.hi());
     if found >= published {
         return Ok(());
     }
+    sequence::set(entry.sequence, flush::last_of(published)?);
+    wal::flush();
     Err(Failure::new(
         Cause::BoundDamaged,
         format!(
