@@ -5,7 +5,7 @@ mod common;
 use common::{builder, expect_cause, expect_unknown_setting, text_rows};
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    PgServer, Result, SharedServer, TestDatabase, expect_sql_error, query_i64, query_text,
+    Result, SharedServer, TestDatabase, expect_sql_error, query_i64, query_text,
 };
 use postgres::{Client, NoTls};
 
@@ -317,72 +317,6 @@ fn hostile_objects_never_run_as_the_owner() -> Result<()> {
         "INSERT INTO public.adoptable DEFAULT VALUES RETURNING id",
     )?;
     assert_eq!(id, 42, "the column's real maximum counts");
-    Ok(())
-}
-
-/// Whoever may set a sequence back has ids come twice.
-#[test]
-fn default_privileges_give_nobody_the_bounds() -> Result<()> {
-    let server = PgServer::builder().start()?;
-    let mut owner = server.client("postgres")?;
-    owner.batch_execute(
-        "CREATE ROLE app LOGIN;
-         ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app;
-         ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app;
-         ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC;
-         ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO app;
-         ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO app;
-         CREATE EXTENSION keywright;
-         SELECT keywright.create_tag('orders'); SELECT keywright.create_tag('hidden', hide_bits => 53)",
-    )?;
-    let mut app = server.connect("postgres", "app")?;
-    app.batch_execute("SELECT next_biz_id('orders'), next_biz_id('hidden')")?;
-    for statement in [
-        "SELECT setval('keywright.tag_1', 1)",
-        "SELECT nextval('keywright.tag_1_note')",
-        "SELECT setval('keywright.snowflake_bound', 1)",
-        "SELECT * FROM keywright.tag_secret",
-        "INSERT INTO keywright.node (layout) VALUES ('leaf')",
-        "UPDATE keywright.tag SET step = 1",
-        "SELECT * FROM keywright.node",
-        "SELECT * FROM keywright.tags",
-        "INSERT INTO keywright.tags (tag, step, step_min, step_max, start, max) VALUES ('a', 1, 1, 1, 1, 9)",
-        "SELECT keywright.drop_tag('orders')",
-        "SELECT keywright.create_tag('more')",
-        "SELECT keywright.hide_key('hidden')",
-        "SELECT * FROM keywright.health",
-        "CREATE TABLE keywright.mine (n int)",
-    ] {
-        let refused = app.batch_execute(statement);
-        expect_sql_error(refused, "42501", "permission denied");
-    }
-    // A dump makes the sequences itself, in a database with the same default privileges.
-    owner.batch_execute("CREATE DATABASE copy")?;
-    server.client("copy")?.batch_execute(
-        "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app",
-    )?;
-    let dump = server.tool("pg_dump").args(["-d", "postgres"]).output()?;
-    assert!(dump.status.success(), "{dump:?}");
-    let mut copy = server.client("copy")?;
-    copy.batch_execute("SELECT 1")?;
-    let file = server.socket_dir().join("dump.sql");
-    std::fs::write(&file, &dump.stdout)?;
-    let restored = server
-        .tool("psql")
-        .args(["-q", "-d", "copy", "-v", "ON_ERROR_STOP=1", "-f"])
-        .arg(&file)
-        .output()?;
-    assert!(restored.status.success(), "{restored:?}");
-    let mut app = server.connect("copy", "app")?;
-    app.batch_execute("SELECT next_biz_id('orders')")?;
-    for statement in [
-        "SELECT setval('keywright.tag_1', 1)",
-        "SELECT nextval('keywright.tag_1')",
-        "SELECT setval('keywright.tag_1_note', 1)",
-    ] {
-        let refused = app.batch_execute(statement);
-        expect_sql_error(refused, "42501", "permission denied");
-    }
     Ok(())
 }
 
