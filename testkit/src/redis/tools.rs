@@ -129,6 +129,8 @@ fn begin(tools: &RedisTools, port: u16, dir: &TempDir, options: &[String]) -> Re
     let child = tools
         .command("redis-server")?
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        // Of itself 10,000 above its port: among those that the system gives to outgoing connections.
+        .args(["--cluster-port", &free_port()?.to_string()])
         .args(["--save", "", "--dir"])
         .arg(dir.path())
         .args(options)
