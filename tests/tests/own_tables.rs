@@ -92,6 +92,36 @@ fn a_bound_that_was_lowered_is_put_back_before_a_restart() -> Result<()> {
     Ok(())
 }
 
+/// The bound of snowflake ids likewise: in memory it is further than what a second `setval` leaves.
+#[test]
+fn a_time_bound_that_was_lowered_is_put_back() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("keywright.bound_window_ms", "100")
+        .start()?;
+    let mut client = server.client("postgres")?;
+    let bound = "SELECT last_value FROM keywright.snowflake_bound";
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1); SELECT snowflake_id()",
+    )?;
+    let was = query_i64(&mut client, bound)?;
+    client.batch_execute("SELECT setval('keywright.snowflake_bound', 10)")?;
+    let log = IdLog::new();
+    let mut draw = |query| {
+        let mut run = Vec::new();
+        let answer = copy_ids(&mut client, query, &mut run);
+        log.record(run);
+        answer
+    };
+    wait_until("what set the bound is noticed", WAIT_MAX, || {
+        Ok(draw("SELECT snowflake_id()")
+            .is_err_and(|error| format!("{error:?}").contains("lower than the")))
+    })?;
+    draw("SELECT snowflake_id() FROM generate_series(1, 1000)")?;
+    assert!(query_i64(&mut client, bound)? >= was);
+    log.check()?;
+    Ok(())
+}
+
 /// A library that is loaded later than the statement has only what it finds.
 #[test]
 fn what_a_crash_would_empty_gives_no_ids() -> Result<()> {

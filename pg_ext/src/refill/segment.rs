@@ -190,11 +190,7 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> 
         ),
     )
     .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
-    .hint(if entry.hiding.is_some() {
-        "Run SELECT keywright.advance_tag(tag, above) with the largest keywright.hidden_number(tag, id) of ids in use."
-    } else {
-        "Run SELECT keywright.advance_tag(tag, above) with the largest id in use."
-    }))
+    .hint("It is put back: run the statement again. Find what set it, and keep it from doing so."))
 }
 
 /// The step in force and what to reserve now: a tenth of the step first, because many tags are used little.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use keywright_core::bound::{BoundPlan, BoundRequest, plan_bound};
 use keywright_core::cause::Cause;
 use keywright_core::writer::Note;
+use pgrx::pg_sys;
 
 use crate::cache;
 use crate::cache::time_entry::{self, TimeEntry};
@@ -24,7 +25,6 @@ use crate::server::transaction::{self, Outcome};
 use crate::server::{clock, latch, process, sequence, wal};
 use crate::settings;
 use crate::shmem::gate::Held;
-use crate::shmem::key::TimeKind;
 use crate::shmem::slot::Slot;
 use crate::shmem::time_slot::{TimeSlot, TimeTrack};
 use crate::shmem::{area, directory, reuse};
@@ -193,7 +193,7 @@ fn write_bound(
         let found_ms = bound_ms.unwrap_or(0);
         let ours = found_ms == track.bound_ms.load(Ordering::Relaxed)
             || found_ms == track.attempted_ms.load(Ordering::Relaxed);
-        refuse_if_lower(entry, track, found_ms)?;
+        refuse_if_lower(entry, (track, sequences.track(spare)?), found_ms)?;
         if !(slot.taken_over.load(Ordering::Relaxed) && ours) {
             takeover::take_over(entry, readings, sequences, held)?;
         }
@@ -235,22 +235,26 @@ fn write_bound(
     Ok(Extended::Yes)
 }
 
-/// Sequences of ours only grow. One that reads lower than what this word made durable was set by somebody else.
-fn refuse_if_lower(entry: &TimeEntry, track: &TimeTrack, found_ms: i64) -> Result<(), Failure> {
+/// Sequences of ours only grow. One that reads lower than what this word made durable was set by somebody else. What is known is
+/// written back, or it would be forgotten when the server stops.
+fn refuse_if_lower(
+    entry: &TimeEntry,
+    (track, sequence): (&TimeTrack, pg_sys::Oid),
+    found_ms: i64,
+) -> Result<(), Failure> {
     let written_ms = track.bound_ms.load(Ordering::Relaxed);
     if found_ms >= written_ms {
         return Ok(());
     }
+    sequence::set(sequence, written_ms);
+    wal::flush();
     let name = entry.kind.bound_name();
     Err(Failure::new(
         Cause::BoundDamaged,
         format!("{name} is at {found_ms}, lower than the {written_ms} that was written last"),
     )
     .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
-    .hint(match entry.kind {
-        TimeKind::Snowflake => "Run SELECT keywright.set_worker_id(n, above => moment) with this database's worker id and a moment later than all its ids.",
-        TimeKind::Readable => "Run SELECT keywright.set_readable_bucket(n, above => moment) with this database's bucket and a moment later than all its readable ids.",
-    }))
+    .hint("It is put back: run the statement again. Find what set it, and keep it from doing so."))
 }
 
 fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) {
