@@ -186,8 +186,21 @@ fn a_subscription_does_not_change_how_ids_are_issued() -> Result<()> {
     wait_until("the tag that comes", WAIT_MAX, || {
         Ok(query_i64(&mut two, steps)? == 50)
     })?;
-    let answer = two.batch_execute("SELECT next_biz_id('bills')");
-    expect_cause(answer, Cause::BoundDamaged, "nothing says how far");
+    for statement in [
+        "SELECT next_biz_id('bills')",
+        "SELECT keywright.grant_tag('bills', 'public')",
+        "SELECT keywright.revoke_tag('bills', 'public')",
+        "SELECT keywright.drop_tag('bills')",
+    ] {
+        let answer = two.batch_execute(statement);
+        let error = expect_cause(answer, Cause::BoundDamaged, "nothing says how far");
+        assert!(error.hint.contains("keywright.advance_tag"), "{statement}");
+    }
+    // As a tool that restores or replicates would have it.
+    two.batch_execute(
+        "SET session_replication_role = replica; SELECT keywright.create_tag('made', step => 10);
+         SELECT next_biz_id('made'); RESET session_replication_role",
+    )?;
     assert_eq!(query_i64(&mut two, "SELECT count(*) FROM words")?, 1);
     // One that is here stays as it is, and the subscription stops where everybody sees it.
     one.batch_execute("SELECT keywright.alter_tag('orders', step => 10)")?;

@@ -169,6 +169,20 @@ pub struct Known {
     pub class: Residue,
 }
 
+impl Known {
+    /// Whether its sequences are there.
+    ///
+    /// # Errors
+    /// A dump or a subscription brought the row without them.
+    pub fn require_sequences(&self, tag: &Tag) -> Result<(), Failure> {
+        if sequences::are_of_tag(self.id) {
+            Ok(())
+        } else {
+            Err(damage::bound_unknown(tag.as_str(), self.hidden.is_some()))
+        }
+    }
+}
+
 /// The row of a tag, dropped or not.
 ///
 /// # Errors

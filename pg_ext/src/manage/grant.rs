@@ -19,7 +19,9 @@ fn change_grant(
 ) -> Result<(), Failure> {
     let tag = tag_of(tag)?;
     let role = required(role, "the role")?;
-    let id = existing(&tag, &cached::extension()?)?.id;
+    let known = existing(&tag, &cached::extension()?)?;
+    known.require_sequences(&tag)?;
+    let id = known.id;
     let verb = format!("{verb} SELECT ON SEQUENCE keywright.tag_{id} {preposition}");
     if role == c"public" {
         return statements::run(&format!("{verb} PUBLIC"), &[]).map(drop);

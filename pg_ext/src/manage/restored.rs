@@ -114,7 +114,10 @@ fn is_layout_of_here(layout: &str) -> Result<bool, Failure> {
 
 /// Makes the sequences of the tag with this id where they are missing, and has them belong to the table of tags: a dump
 /// knows neither, because the table is the extension's.
-fn settle_sequences(id: i32) -> Result<(), Failure> {
+///
+/// # Errors
+/// As of [`run`].
+pub fn settle_sequences(id: i32) -> Result<(), Failure> {
     for (place, name) in sequences::names_of_tag(id).into_iter().enumerate() {
         if let Some(there) = relation::find(c"keywright", &name) {
             // Of a dump, which grants what its original had behind this.

@@ -172,6 +172,10 @@ fn insert_row(
     if inserted != 1 {
         return Err(exists(tag));
     }
+    // Where session_replication_role is replica, no trigger has made them.
+    if !sequences::are_of_tag(id) {
+        restored::settle_sequences(id)?;
+    }
     match source {
         Source::Native => {}
         // Its first range says of which key space it is.
@@ -313,6 +317,7 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
         let tag = arguments::tag_of(tag)?;
         let extension = cached::extension()?;
         let old = tag_rows::existing(&tag, &extension)?;
+        old.require_sequences(&tag)?;
         change_row(
             &tag,
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
