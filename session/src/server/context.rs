@@ -15,23 +15,24 @@ use crate::step::SessionFacts;
 /// How many tables are remembered as not hidden by a temporary one; the server is asked again about others.
 const SEEN_MAX: usize = 32;
 
-/// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
+/// Asks for everything that the session must know. One row of text, in no character set of the client's choice. Its columns have short
+/// names, since every connection asks, and the server repeats them.
 pub(crate) fn probe(server: Server) -> &'static [u8] {
     match server.flavour {
         Flavour::MySql => concat!(
-            "SELECT CAST(@@session.sql_mode AS BINARY), \
-             CAST(CONCAT_WS(' ', @@session.character_set_client, @@session.character_set_connection) AS BINARY), \
-             CAST(DATABASE() AS BINARY), \
-             CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
-            "CAST(CONCAT('uuid=', @@global.server_uuid) AS BINARY) LIMIT 1"
+            "SELECT CAST(@@session.sql_mode AS BINARY) m, \
+             CAST(CONCAT_WS(' ', @@session.character_set_client, @@session.character_set_connection) AS BINARY) c, \
+             CAST(DATABASE() AS BINARY) d, \
+             CAST(@@session.auto_increment_increment AS BINARY) n, CAST(@@session.insert_id AS BINARY) i, ",
+            "CAST(CONCAT('uuid=', @@global.server_uuid) AS BINARY) s LIMIT 1"
         ),
         Flavour::MariaDb => concat!(
-            "SELECT CAST(@@session.sql_mode AS BINARY), \
-             CAST(CONCAT_WS(' ', @@session.character_set_client, @@session.character_set_connection) AS BINARY), \
-             CAST(DATABASE() AS BINARY), \
-             CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
+            "SELECT CAST(@@session.sql_mode AS BINARY) m, \
+             CAST(CONCAT_WS(' ', @@session.character_set_client, @@session.character_set_connection) AS BINARY) c, \
+             CAST(DATABASE() AS BINARY) d, \
+             CAST(@@session.auto_increment_increment AS BINARY) n, CAST(@@session.insert_id AS BINARY) i, ",
             "CAST(LEFT(CONCAT('id=', @@global.server_id, ' port=', @@global.port, ' host=', @@global.hostname, \
-             ' data=', @@global.datadir), 255) AS BINARY) LIMIT 1"
+             ' data=', @@global.datadir), 255) AS BINARY) s LIMIT 1"
         ),
     }
     .as_bytes()
