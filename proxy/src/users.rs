@@ -1,7 +1,9 @@
-//! Users of key ports as they are in force: who is let in, and what each may. [`secret`]: their passwords; `login`: how they are looked at.
+//! Users of key ports as they are in force: who is let in, and what each may. [`secret`]: their passwords; `login`: how they are looked at; `turns`:
+//! in which order.
 
 pub(crate) mod login;
 pub mod secret;
+pub(crate) mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use keywright_store::{Above, Failure, FollowedUsers, Keys, TagChange, TagOptions
 use tokio::time::timeout;
 
 use crate::users::login::{Login, Logins};
+use crate::users::turns::Line;
 
 /// How long a change of users is waited for until it is in force here, milliseconds. (Elsewhere it is within a second.)
 const IN_FORCE_MS_MAX: u64 = 1_000;
@@ -75,10 +78,10 @@ impl PortUsers {
         Ok(now.filter(|now| now.password == user.password).cloned())
     }
 
-    /// Looks at what a client says of itself.
-    pub(crate) fn log_in(&self, user: &[u8], password: &[u8]) -> Login {
+    /// Looks at what a client says of itself, who waits in this line if that takes time.
+    pub(crate) fn log_in(&self, line: Line, user: &[u8], password: &[u8]) -> Login {
         match self.table() {
-            Ok(table) => self.logins.begin(&table, user, password),
+            Ok(table) => self.logins.begin(&table, line, (user, password)),
             Err(failure) if self.followed.age().is_some() => Login::Decided(Err(failure)),
             // The program has just begun.
             Err(_) => {
@@ -87,7 +90,7 @@ impl PortUsers {
                     // Too late is told by what follows.
                     let _ = timeout(users.wait_max, users.followed.known()).await;
                     let table = users.table()?;
-                    match users.logins.begin(&table, &said.0, &said.1) {
+                    match users.logins.begin(&table, line, (&said.0, &said.1)) {
                         Login::Decided(decided) => decided,
                         Login::Coming(coming) => coming.await,
                     }

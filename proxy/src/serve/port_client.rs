@@ -22,6 +22,7 @@ use crate::port::http::connection::HttpServing;
 use crate::port::keys::PortKeys;
 use crate::port::redis::connection::{Connection, PortServing};
 use crate::serve::shared::Shared;
+use crate::users::turns::Line;
 
 /// Serves one client of the key port at this place to its end.
 pub(super) async fn serve_port_client(
@@ -45,6 +46,7 @@ async fn serve(
     shared: &Arc<Shared>,
     buffers: Arc<Buffers>,
 ) -> io::Result<()> {
+    let line = Line::of(client.address());
     let client = client.here()?;
     let snapshot = shared.snapshot.clone();
     let keys = snapshot.borrow().port(port);
@@ -81,6 +83,7 @@ async fn serve(
             let serving = PortServing {
                 port,
                 number,
+                line,
                 snapshot,
                 keys,
                 status: Arc::clone(&shared.status),
@@ -93,6 +96,7 @@ async fn serve(
         PortProtocol::Http(limits) => {
             let serving = HttpServing {
                 port,
+                line,
                 snapshot,
                 keys,
                 limits,

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,13 +14,12 @@ use keywright_core::Cause;
 use keywright_store::Failure;
 use keywright_store::users::{PasswordHash, User, UserTable};
 use sha2::Sha256;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::users::secret::{self, PASSWORD_BYTES_MAX};
+use crate::users::turns::{Line, Place, Turn, Turns};
 
-/// Passwords that wait to be hashed: who comes then is refused.
-const LOGINS_WAITING_MAX: usize = 1_000;
 /// How long one waits, milliseconds.
 const LOGIN_WAIT_MS_MAX: u64 = 5_000;
 /// Of so many processors one may hash passwords, and one always may: each takes some hundredths of a second, and 19 MiB.
@@ -55,8 +53,9 @@ pub(crate) struct Logins {
     right: Mutex<HashMap<String, [u8; 32]>>,
     /// Until when.
     wrong: Mutex<HashMap<[u8; 32], Instant>>,
-    hashing: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    turns: Arc<Turns>,
+    /// Tells those who wait that a password was right: it may be theirs.
+    learned: watch::Sender<()>,
     nobodys: PasswordHash,
 }
 
@@ -72,15 +71,6 @@ struct Tried {
     name: Vec<u8>,
     user: Option<Arc<User>>,
     password: Vec<u8>,
-}
-
-/// A place among those that wait.
-struct Place(Arc<Logins>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 fn wrong() -> Failure {
@@ -99,7 +89,7 @@ fn full() -> Failure {
 
 /// Away from the thread that serves clients, until it is done, whether or not anybody waits for it.
 async fn off_the_loop<T: Send + 'static>(
-    turn: OwnedSemaphorePermit,
+    turn: Turn,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(move || {
@@ -111,26 +101,30 @@ async fn off_the_loop<T: Send + 'static>(
 
 impl Logins {
     pub(crate) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::hashing((processors / PROCESSORS_PER_HASH).max(1))
+    }
+
+    /// So many at once.
+    fn hashing(at_once: usize) -> Self {
         let mut key = [0; 32];
         let random = getrandom::fill(&mut key).ok();
-        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-        let at_once = (at_once / PROCESSORS_PER_HASH).max(1);
         Self {
             mac: random.and_then(|()| Hmac::new_from_slice(&key).ok()),
             right: Mutex::default(),
             wrong: Mutex::default(),
-            hashing: Arc::new(Semaphore::new(at_once)),
-            waiting: AtomicUsize::new(0),
+            turns: Arc::new(Turns::new(at_once)),
+            learned: watch::Sender::new(()),
             nobodys: PasswordHash::new(NOBODYS),
         }
     }
 
-    /// Begins to look at one.
+    /// Begins to look at one of a client who waits in this line.
     pub(crate) fn begin(
         self: &Arc<Self>,
         users: &UserTable,
-        name: &[u8],
-        password: &[u8],
+        line: Line,
+        (name, password): (&[u8], &[u8]),
     ) -> Login {
         // Nobody's: it costs nothing.
         if name.len() > NAME_BYTES_MAX || password.len() > PASSWORD_BYTES_MAX {
@@ -146,47 +140,61 @@ impl Logins {
             return Login::Decided(known);
         }
         self.forget_others(users);
-        let place = match self.place() {
-            Ok(place) => place,
-            Err(failure) => return Login::Decided(Err(failure)),
+        let Some(place) = self.turns.join(line) else {
+            return Login::Decided(Err(full()));
         };
+        let logins = Arc::clone(self);
         Login::Coming(Box::pin(async move {
-            let logins = &place.0;
-            let turn = logins.turn().await?;
-            // Others of the same user may have come first.
-            if let Some(known) = logins.known(&tried) {
-                return known;
-            }
-            let hashes = Arc::clone(logins);
-            off_the_loop(turn, move || hashes.look_at(tried)).await
+            let turn = match logins.turn(place, &tried).await {
+                Ok(turn) => turn,
+                Err(decided) => return decided,
+            };
+            off_the_loop(turn, move || logins.look_at(tried)).await
         }))
     }
 
-    /// Does what takes long when it is its turn.
+    /// Waits for the turn of this place.
+    ///
+    /// # Errors
+    /// It is decided without one: others of the same user were looked at first, or it took too long.
+    async fn turn(
+        &self,
+        mut place: Place,
+        tried: &Tried,
+    ) -> Result<Turn, Result<Arc<User>, Failure>> {
+        let mut learned = self.learned.subscribe();
+        let comes = async {
+            loop {
+                if let Some(known) = self.known(tried) {
+                    return Err(known);
+                }
+                tokio::select! {
+                    biased;
+                    turn = place.turn() => return turn.ok_or_else(|| Err(full())),
+                    _ = learned.changed() => {}
+                }
+            }
+        };
+        let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
+        let turn = timeout(limit, comes).await;
+        let turn = turn.unwrap_or_else(|_| Err(Err(full())))?;
+        // Also wrong ones, of which nobody is told.
+        match self.known(tried) {
+            Some(known) => Err(known),
+            None => Ok(turn),
+        }
+    }
+
+    /// Does for an administrator what takes long when it is his turn.
     pub(crate) async fn in_turn<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let _place = self.place()?;
-        let turn = self.turn().await?;
-        off_the_loop(turn, work).await
-    }
-
-    fn place(self: &Arc<Self>) -> Result<Place, Failure> {
-        let waiting = self.waiting.fetch_add(1, Ordering::AcqRel);
-        let place = Place(Arc::clone(self));
-        match waiting < LOGINS_WAITING_MAX {
-            true => Ok(place),
-            false => Err(full()),
-        }
-    }
-
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let mut place = self.turns.join(Line::Administrators).ok_or_else(full)?;
         let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
-        let turn = Arc::clone(&self.hashing).acquire_owned();
-        match timeout(limit, turn).await {
-            Ok(Ok(turn)) => Ok(turn),
-            Ok(Err(_)) | Err(_) => Err(full()),
+        match timeout(limit, place.turn()).await {
+            Ok(Some(turn)) => off_the_loop(turn, work).await,
+            Ok(None) | Err(_) => Err(full()),
         }
     }
 
@@ -202,6 +210,7 @@ impl Logins {
                 if let Some(mac) = mac {
                     let name = user.name.as_str().to_owned();
                     locked(&self.right).insert(name, mac);
+                    self.learned.send_replace(());
                 }
                 Ok(user)
             }
@@ -270,13 +279,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::Ordering;
 
     use keywright_core::Cause;
     use keywright_store::users::{PasswordHash, User, UserName, UserTable};
 
-    use super::{LOGINS_WAITING_MAX, Login, Logins, NOBODYS};
+    use super::{ComingUser, Login, Logins, NOBODYS};
     use crate::users::secret;
+    use crate::users::turns::Line;
 
     fn user(name: &str, hash: PasswordHash) -> User {
         User {
@@ -291,10 +300,11 @@ mod tests {
         users: &UserTable,
         (name, password): (&str, &[u8]),
     ) -> (bool, Result<String, Cause>) {
-        let (is_hashed, decided) = match logins.begin(users, name.as_bytes(), password) {
-            Login::Decided(decided) => (false, decided),
-            Login::Coming(coming) => (true, coming.await),
-        };
+        let (is_hashed, decided) =
+            match logins.begin(users, Line::Unix, (name.as_bytes(), password)) {
+                Login::Decided(decided) => (false, decided),
+                Login::Coming(coming) => (true, coming.await),
+            };
         let who = decided.map(|user| user.name.to_string());
         (is_hashed, who.map_err(|failure| failure.cause()))
     }
@@ -336,18 +346,65 @@ mod tests {
         assert_eq!(super::locked(&logins.right).len(), 1);
     }
 
+    fn of_machine(number: u8) -> Line {
+        Line::of(Some(([192, 0, 2, number], 6399).into()))
+    }
+
+    fn coming(login: Login) -> Option<ComingUser> {
+        match login {
+            Login::Coming(coming) => Some(coming),
+            Login::Decided(decided) => {
+                let cause = decided.map_err(|failure| failure.cause()).err();
+                assert_eq!(cause, Some(Cause::LoginsFull));
+                None
+            }
+        }
+    }
+
+    /// They were refused while somebody else's wrong passwords waited.
     #[tokio::test]
-    async fn no_more_wait_than_may() {
-        let users = UserTable::default();
-        let logins = Arc::new(Logins::new());
-        logins.waiting.store(LOGINS_WAITING_MAX, Ordering::Release);
-        let full = log_in(&logins, &users, ("app", b"open sesame")).await;
-        assert_eq!(full, (false, Err(Cause::LoginsFull)));
-        assert_eq!(logins.waiting.load(Ordering::Acquire), LOGINS_WAITING_MAX);
-        logins.waiting.store(0, Ordering::Release);
-        // Whoever goes before it is his turn leaves his place.
-        drop(logins.begin(&users, b"app", b"open sesame"));
-        assert_eq!(logins.waiting.load(Ordering::Acquire), 0);
+    async fn nobody_of_another_address_waits_for_all_of_a_strangers_passwords() {
+        let right = b"open sesame";
+        let users = UserTable::new([user("app", secret::hash(right).unwrap())]);
+        let logins = Arc::new(Logins::hashing(1));
+        let guess = |number: usize| {
+            let (name, password) = (format!("name {number}"), format!("password {number}"));
+            let said = (name.as_bytes(), password.as_bytes());
+            logins.begin(&users, of_machine(1), said)
+        };
+        let mut strangers: Vec<ComingUser> =
+            (0..).map_while(|number| coming(guess(number))).collect();
+        assert!(strangers.len() > 1_000);
+        // A program begins with several connections.
+        let log_in = || logins.begin(&users, of_machine(2), (b"app", right));
+        let mut programs: Vec<ComingUser> = (0..3).filter_map(|_| coming(log_in())).collect();
+        assert_eq!(programs.len(), 3);
+        let others = programs.split_off(1);
+        let others = others.into_iter().map(tokio::spawn).collect::<Vec<_>>();
+        tokio::task::yield_now().await;
+        // Two passwords of the stranger are looked at, and then one of the program, which is enough for all of them.
+        strangers.drain(..2);
+        for coming in programs {
+            assert_eq!(coming.await.unwrap().name.as_str(), "app");
+        }
+        for coming in others {
+            assert_eq!(coming.await.unwrap().unwrap().name.as_str(), "app");
+        }
+        assert!(strangers.len() > 900);
+    }
+
+    #[tokio::test]
+    async fn whoever_goes_leaves_his_place() {
+        let (logins, users) = (Arc::new(Logins::hashing(1)), UserTable::default());
+        let first = logins.begin(&users, Line::Unix, (b"app", b"open sesame"));
+        for number in 0_u32..3_000 {
+            let password = number.to_be_bytes();
+            let begun = logins.begin(&users, Line::Unix, (b"app", &password));
+            assert!(matches!(begun, Login::Coming(_)), "{number}");
+        }
+        drop(first);
+        let set = logins.in_turn(|| secret::hash(b"open sesame")).await;
+        assert!(set.is_ok());
     }
 
     /// Else unknown users would be told by the time that it takes.

@@ -22,11 +22,14 @@ use crate::metrics::port::CutOff;
 use crate::port::http::service::{HttpContext, HttpService};
 use crate::port::http::socket::{Activity, Noted, Socket};
 use crate::port::keys::PortKeys;
+use crate::users::turns::Line;
 
 /// What a connection is served with.
 pub(crate) struct HttpServing {
     /// The port's place in the configuration.
     pub(crate) port: usize,
+    /// Where the client waits until a password is looked at.
+    pub(crate) line: Line,
     /// What is in force.
     pub(crate) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     /// The port, as it is in force.
@@ -65,6 +68,7 @@ enum End {
 pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()> {
     let HttpServing {
         port,
+        line,
         snapshot,
         keys,
         limits,
@@ -83,6 +87,7 @@ pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()
     let socket = Socket::new(stream, Arc::clone(&activity));
     let service = HttpService(Arc::new(HttpContext {
         port,
+        line,
         snapshot,
         limits,
         memory,

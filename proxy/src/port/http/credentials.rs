@@ -12,6 +12,7 @@ use crate::port::keys::PortKeys;
 use crate::port::password::{USER, is_same};
 use crate::users::PortUsers;
 use crate::users::login::{ComingUser, Login};
+use crate::users::turns::Line;
 
 /// What browsers say of where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -28,8 +29,8 @@ pub(super) enum Asker {
     Coming(ComingUser),
 }
 
-/// Looks at the header.
-pub(super) fn asker(headers: &HeaderMap, keys: &PortKeys) -> Asker {
+/// Looks at the header. `line`: where the client waits until a password is looked at.
+pub(super) fn asker(headers: &HeaderMap, keys: &PortKeys, line: Line) -> Asker {
     let Some(users) = &keys.users else {
         let checked = check(headers, keys.port.password.as_deref());
         return Asker::Decided(checked.map(|()| Who::Anybody));
@@ -40,7 +41,7 @@ pub(super) fn asker(headers: &HeaderMap, keys: &PortKeys) -> Asker {
         return Asker::Decided(Err(failure.hint(hint)));
     };
     match basic(said.as_bytes()) {
-        Some(pair) => user(users, &pair),
+        Some(pair) => user((users, line), &pair),
         None => Asker::Decided(Err(Failure::new(
             Cause::PasswordWrong,
             "users are told as Authorization: Basic, with a colon between user and password",
@@ -49,10 +50,10 @@ pub(super) fn asker(headers: &HeaderMap, keys: &PortKeys) -> Asker {
 }
 
 /// Looks at a user and a password, with a colon between them.
-pub(super) fn user(users: &PortUsers, pair: &[u8]) -> Asker {
+pub(super) fn user((users, line): (&PortUsers, Line), pair: &[u8]) -> Asker {
     let mut parts = pair.splitn(2, |byte| *byte == b':');
     let (user, password) = (parts.next().unwrap_or_default(), parts.next());
-    match users.log_in(user, password.unwrap_or_default()) {
+    match users.log_in(line, user, password.unwrap_or_default()) {
         Login::Decided(decided) => Asker::Decided(decided.map(Who::User)),
         Login::Coming(coming) => Asker::Coming(coming),
     }

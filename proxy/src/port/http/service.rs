@@ -44,6 +44,8 @@ const LOGIN_FAILURES_MAX: u32 = 4;
 pub(super) struct HttpContext {
     /// The port's place in the configuration.
     pub(super) port: usize,
+    /// Where the client waits until a password is looked at.
+    pub(super) line: Line,
     /// What is in force.
     pub(super) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     /// What is bounded.
@@ -161,7 +163,7 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
     if let Err(failure) = credentials::no_page(&head.headers, is_key_by_get) {
         return refused(&failure);
     }
-    match credentials::asker(&head.headers, &keys) {
+    match credentials::asker(&head.headers, &keys, context.line) {
         Asker::Decided(who) => begin_as(who, keys, context, head, body),
         Asker::Coming(coming) => {
             let context = Arc::clone(context);
@@ -300,7 +302,8 @@ fn of_tinyid(
         Err(reply) => return Step::There(Some(reply)),
     };
     let called = (call, batch);
-    match tinyid::asker(&asked.keys, asked.who.clone(), &parameters) {
+    let line = context.line;
+    match tinyid::asker((&asked.keys, line), asked.who.clone(), &parameters) {
         Asker::Decided(who) => of_tinyid_as(context, &asked.keys, who, called, &parameters),
         Asker::Coming(coming) => {
             let (context, format) = (Arc::clone(context), asked.format);

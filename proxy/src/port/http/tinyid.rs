@@ -19,6 +19,7 @@ use crate::port::http::spring;
 use crate::port::issue::{KeyRequest, Wants};
 use crate::port::keys::{NamedKeys, PortKeys};
 use crate::port::password::is_same;
+use crate::users::turns::Line;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=UTF-8");
 /// The codes of its answers.
@@ -91,14 +92,14 @@ pub(super) fn batch(
 /// Who asks: by the header `Authorization`, or else by the token: the password of the listener or, where it has users, user and password with a
 /// colon between them.
 pub(super) fn asker(
-    keys: &PortKeys,
+    (keys, line): (&PortKeys, Line),
     header: Result<Who, Failure>,
     parameters: &Parameters,
 ) -> Asker {
     let token = parameters.first("token").unwrap_or_default();
     match (header, &keys.users, &keys.port.password) {
         (Ok(who), _, _) => Asker::Decided(Ok(who)),
-        (Err(_), Some(users), _) => credentials::user(users, token.as_bytes()),
+        (Err(_), Some(users), _) => credentials::user((users, line), token.as_bytes()),
         (Err(_), None, Some(password)) if is_same(token.as_bytes(), password.as_bytes()) => {
             Asker::Decided(Ok(Who::Anybody))
         }

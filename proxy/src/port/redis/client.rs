@@ -8,6 +8,7 @@ use keywright_store::users::User;
 
 use crate::port::access::Who;
 use crate::port::keys::PortKeys;
+use crate::users::turns::Line;
 
 /// Wrong passwords of one connection, after which it ends.
 const LOGIN_FAILURES_MAX: u32 = 5;
@@ -19,16 +20,18 @@ pub(super) struct Client {
     protocol: Protocol,
     name: Vec<u8>,
     who: Who,
+    line: Line,
     login_failures: u32,
     /// Whether the listener says that it is in a cluster.
     is_in_cluster: bool,
 }
 
 impl Client {
-    /// The connection with this number, of whoever it is at first.
-    pub(super) fn new(number: u64, who: Who, is_in_cluster: bool) -> Self {
+    /// The connection with this number, of whoever it is at first. `line`: where it waits with its passwords.
+    pub(super) fn new((number, line): (u64, Line), who: Who, is_in_cluster: bool) -> Self {
         Self {
             number,
+            line,
             protocol: Protocol::default(),
             name: Vec::new(),
             who,
@@ -40,6 +43,11 @@ impl Client {
     /// The connection's number, as in the log.
     pub(super) fn id(&self) -> i64 {
         i64::try_from(self.number).unwrap_or(i64::MAX)
+    }
+
+    /// Where it waits until a password is looked at.
+    pub(super) fn line(&self) -> Line {
+        self.line
     }
 
     /// Whether the listener says that it is in a cluster.
@@ -109,7 +117,7 @@ impl Client {
     pub(super) fn reset(&mut self, who: Who) {
         *self = Self {
             login_failures: self.login_failures,
-            ..Self::new(self.number, who, self.is_in_cluster)
+            ..Self::new((self.number, self.line), who, self.is_in_cluster)
         };
     }
 }

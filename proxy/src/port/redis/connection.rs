@@ -21,6 +21,7 @@ use crate::port::keys::PortKeys;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::session::{Halt, Session, request_bytes_max};
 use crate::status::Status;
+use crate::users::turns::Line;
 
 /// So much room for replies is kept while none are there, bytes.
 const OUT_BYTES_KEPT: usize = 4 << 10;
@@ -31,6 +32,8 @@ pub(crate) struct PortServing {
     pub(crate) port: usize,
     /// The connection's number.
     pub(crate) number: u64,
+    /// Where the client waits until a password is looked at.
+    pub(crate) line: Line,
     /// What is in force.
     pub(crate) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     /// The port, as it is in force.
@@ -101,7 +104,7 @@ impl Connection {
         let now = Instant::now();
         Self {
             stream,
-            session: Session::new(serving.number, &context),
+            session: Session::new((serving.number, serving.line), &context),
             context,
             input: Input {
                 buffers: serving.buffers,

@@ -39,7 +39,7 @@ pub(super) fn log_in(
             Err(failure) => failed(&failure, client, keys, to),
         };
     };
-    match users.log_in(said.user, said.password) {
+    match users.log_in(client.line(), said.user, said.password) {
         login::Login::Coming(coming) => Outcome::Login(coming, greeting),
         login::Login::Decided(Ok(user)) => {
             client.is_user(user);

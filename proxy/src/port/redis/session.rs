@@ -24,6 +24,7 @@ use crate::port::redis::told::{AskedKeys, Away};
 use crate::port::redis::turn::Turn;
 use crate::port::redis::{login, refused};
 use crate::users::login::ComingUser;
+use crate::users::turns::Line;
 
 /// Arguments of one request at most.
 const ARGUMENTS_MAX: u32 = 1_024;
@@ -115,13 +116,13 @@ pub(super) fn request_bytes_max(limits: &RedisLimits) -> usize {
 }
 
 impl Session {
-    /// Of the connection with this number.
-    pub(super) fn new(number: u64, context: &PortContext) -> Self {
+    /// Of the connection with this number. `line`: where its client waits with passwords.
+    pub(super) fn new((number, line): (u64, Line), context: &PortContext) -> Self {
         let limits = context.limits;
         Self {
             reader: Reader::new(limits_of(&limits)),
             client: Client::new(
-                number,
+                (number, line),
                 login::at_first(&context.keys),
                 context.keys.cluster.is_some(),
             ),
