@@ -180,6 +180,7 @@ pub enum Cause {
     RequestTimeout,
     /// The request is of a page in a browser (`Origin` or `Sec-Fetch-Site` say so and, where it takes keys by GET, `Referer` or a `User-Agent`
     /// that begins with `Mozilla/`): any page that somebody looks at on this machine could take keys.
+    /// Or it may be: `Host` is a name that `host_names` does not have.
     BrowserRefused,
 }
 

@@ -5,6 +5,7 @@ mod bounds;
 mod configured;
 mod further_stores;
 mod hidden;
+pub mod hosts;
 mod limits;
 pub mod listener;
 mod no_toml;
@@ -21,6 +22,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 pub use crate::config::configured::Configured;
+use crate::config::hosts::Hosts;
 pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
@@ -28,7 +30,7 @@ use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_session::{Limits, Mode};
 use keywright_store::{FeedSettings, HiddenTags, KeySpec, OrderSettings, RawFeed, StoreSettings};
-use raw::Raw;
+use raw::{Raw, RawMetrics};
 use rule::configured;
 use schemars::Schema;
 use sha2::{Digest, Sha256};
@@ -74,6 +76,8 @@ pub struct Config {
     pub users_stale_s_max: u64,
     /// Where metrics are served.
     pub metrics: Option<String>,
+    /// Which hosts requests for metrics may name.
+    pub metrics_hosts: Hosts,
     /// Users who get an answer to `SHOW KEYWRIGHT …`.
     pub status_users: Vec<String>,
     /// What tells it from configurations with another text.
@@ -129,7 +133,8 @@ impl Config {
                 (of.connect_ms_max, of.login_ms_max, of.answer_ms_max),
                 (of.keepalive_s, of.drain_ms_max, of.switch_wait_ms_max),
                 (of.take_over_wait_ms_max, of.users_stale_s_max),
-                (of.metrics.clone(), of.status_users.clone()),
+                (of.metrics.clone(), of.metrics_hosts.clone()),
+                of.status_users.clone(),
             )
         };
         let mut feeds = self.feeds.iter().zip(&newer.feeds);
@@ -261,6 +266,7 @@ impl Config {
             }
         }
         problems.extend(order_problems(&ports, store.as_ref()));
+        let metrics_hosts = metrics_hosts(raw.metrics.as_ref(), &mut problems);
         let metrics = raw.metrics.map(|metrics| metrics.bind);
         let of_metrics = metrics.as_deref();
         problems.extend(of_metrics.and_then(|bind| address::problem("metrics.bind", bind)));
@@ -311,11 +317,21 @@ impl Config {
                 users_stale_s_max: raw.limits.users_stale_s_max,
                 status_users: raw.status.users,
                 metrics,
+                metrics_hosts,
                 digest: digest(text),
             }),
             Some(_) | None => Err(Problems(problems).into()),
         }
     }
+}
+
+/// Whoever reaches the metrics reads them: they have no password.
+fn metrics_hosts(raw: Option<&RawMetrics>, problems: &mut Vec<String>) -> Hosts {
+    let hosts = raw.map(|raw| Hosts::new(raw.host_names.as_deref(), &raw.bind, false));
+    hosts.unwrap_or(Ok(Hosts::Any)).unwrap_or_else(|problem| {
+        problems.push(format!("metrics.{problem}"));
+        Hosts::Any
+    })
 }
 
 /// What tells a text from others.

@@ -143,8 +143,9 @@ fn work(
         }
         let metrics = acceptors.metrics.map(|acceptor| {
             let (status, stopping) = (Arc::clone(&shared.status), shared.stopping.clone());
+            let hosts = shared.config.metrics_hosts.clone();
             tokio::spawn(metrics::serve(
-                acceptor,
+                (acceptor, hosts),
                 status,
                 stopping,
                 accepting.clone(),

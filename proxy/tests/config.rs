@@ -356,6 +356,7 @@ fn a_running_program_keeps_what_only_a_start_takes() -> Result<()> {
         with("# switch_wait_ms_max = 3000", "switch_wait_ms_max = 9000")?,
         with("# wait_ms_max = 2000", "wait_ms_max = 2001")?,
         with("# layout = \"twitter\"", layout)?,
+        with("# host_names = []", "host_names = [\"keywright\"]")?,
     ] {
         assert!(config.needs_restart(&newer));
         // However often it is read.

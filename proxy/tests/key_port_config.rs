@@ -185,6 +185,22 @@ fn all_problems_of_one_that_speaks_http_are_told_at_once() {
         output.contains("head_bytes_max has no meaning with protocol = \"redis\""),
         "{output}"
     );
+    for (names, expected) in [
+        ("\"a.example:80\"", "host_names has names without ports"),
+        ("\"a.example\", \"*\"", "not \"*\""),
+        ("\"a.example\"", ""),
+        ("\"*\"", ""),
+        ("", ""),
+    ] {
+        let output = problems(&http(&format!("{keys}host_names = [{names}]\n")));
+        assert!(output.contains(expected), "{output}");
+        assert_eq!(output.is_empty(), expected.is_empty(), "{output}");
+    }
+    let output = problems(&with(&format!("{keys}host_names = []\n")));
+    assert!(
+        output.contains("host_names has no meaning with protocol = \"redis\""),
+        "{output}"
+    );
     // There are no users of this one either.
     let open = http(keys).replace("127.0.0.1:6399", "0.0.0.0:6400");
     assert!(problems(&open).contains("open_to_the_network_without_users = true"));

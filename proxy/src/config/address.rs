@@ -1,5 +1,7 @@
 //! Addresses that are listened on and connected to.
 
+use std::net::{IpAddr, SocketAddr};
+
 /// What is wrong with an option that names one; `None`: nothing that can be seen without trying it.
 pub(super) fn problem(option: &str, address: &str) -> Option<String> {
     let is_good = match address.strip_prefix("unix:") {
@@ -9,6 +11,23 @@ pub(super) fn problem(option: &str, address: &str) -> Option<String> {
     (!is_good).then(|| {
         format!("{option} is address:port or unix:/path, as \"127.0.0.1:3306\", not \"{address}\"")
     })
+}
+
+/// Whether only this machine's users can connect.
+pub(super) fn is_of_this_machine(bind: &str) -> bool {
+    if bind.starts_with("unix:") {
+        return true;
+    }
+    match bind.parse::<SocketAddr>() {
+        Ok(address) => is_loopback(address.ip()),
+        Err(_) => bind
+            .rsplit_once(':')
+            .is_some_and(|(host, _)| host.eq_ignore_ascii_case("localhost")),
+    }
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
 }
 
 /// IPv6 addresses stand in brackets.

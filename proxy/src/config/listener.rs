@@ -114,6 +114,10 @@ pub(crate) struct RawListener {
     /// With `http`: keys of one segment that a client of tinyid gets (`step` there). They count as used when they are handed out. At most
     /// `range_ids_max` of `[store]`. Default: 1000.
     pub(super) tinyid_segment_keys: Option<u64>,
+    /// With `http`: names of hosts, as `keys.example.com`, that requests may name (`Host`) beside addresses and `localhost`; `["*"]`: any. Default:
+    /// none where `bind` is a loopback address and clients need neither TLS nor a password, so that no page in a browser reads there; elsewhere
+    /// any.
+    pub(super) host_names: Option<Vec<String>>,
 }
 
 fn mysql() -> String {

@@ -5,7 +5,6 @@ pub mod redis;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +12,9 @@ use keywright_core::Tag;
 use keywright_store::{KeySpec, OrderSettings, PasswordFrom};
 use rustls::ServerConfig;
 
+use crate::config::address;
 use crate::config::bounds::at_least_one;
+use crate::config::hosts::Hosts;
 use crate::config::listener::{RawListener, towards_clients};
 use crate::config::port::http::HttpLimits;
 use crate::config::port::redis::RedisLimits;
@@ -33,6 +34,8 @@ pub struct Port {
     pub password: Option<Arc<str>>,
     /// Whether clients log in as users.
     pub has_users: bool,
+    /// Over HTTP: which hosts requests may name.
+    pub hosts: Hosts,
     /// What is bounded, and by how much.
     pub limits: PortLimits,
     /// How it is asked.
@@ -70,6 +73,7 @@ impl fmt::Debug for Port {
             .field("tls", &self.tls.is_some())
             .field("password", &self.password.is_some())
             .field("has_users", &self.has_users)
+            .field("hosts", &self.hosts)
             .field("limits", &self.limits)
             .field("protocol", &self.protocol)
             .field("order", &self.order)
@@ -78,7 +82,7 @@ impl fmt::Debug for Port {
 }
 
 impl Port {
-    /// Whether nothing differs but what may change while the program runs: names, password and certificates.
+    /// Whether nothing differs but what may change while the program runs: names, hosts, password and certificates.
     #[must_use]
     pub fn can_become(&self, other: &Port) -> bool {
         let fixed = |of: &Port| (of.limits, of.protocol, of.tls.is_some(), of.has_users);
@@ -129,12 +133,16 @@ pub(super) fn port(
     let limits = limits(&raw, protocol, problems);
     let order = redis::order(&raw, problems);
     let tls = towards_clients(&raw, problems)?;
+    let is_guarded = tls.settings().is_some() || has_users || password.is_some();
+    let hosts = Hosts::new(raw.host_names.as_deref(), &raw.bind, is_guarded);
+    let hosts = hosts.map_err(|problem| problems.push(problem)).ok()?;
     Some(Port {
         bind: raw.bind,
         keys,
         tls: tls.settings().cloned(),
         password: password.map(Arc::from),
         has_users,
+        hosts,
         limits,
         protocol,
         order,
@@ -143,7 +151,7 @@ pub(super) fn port(
 
 /// Looks at what lets in others than this machine's users, and in which way they say who they are.
 fn who_may_connect(raw: &RawListener, has_users: bool, problems: &mut Vec<String>) {
-    let is_local = is_of_this_machine(&raw.bind);
+    let is_local = address::is_of_this_machine(&raw.bind);
     let is_open = raw.open_to_the_network_without_users.unwrap_or(false);
     let is_clear = raw.users_without_tls.unwrap_or(false);
     let bind = &raw.bind;
@@ -231,21 +239,4 @@ fn limits(raw: &RawListener, protocol: PortProtocol, problems: &mut Vec<String>)
         problems,
     );
     limits
-}
-
-/// Whether only this machine's users can connect.
-fn is_of_this_machine(bind: &str) -> bool {
-    if bind.starts_with("unix:") {
-        return true;
-    }
-    match bind.parse::<SocketAddr>() {
-        Ok(address) => is_loopback(address.ip()),
-        Err(_) => bind
-            .rsplit_once(':')
-            .is_some_and(|(host, _)| host.eq_ignore_ascii_case("localhost")),
-    }
-}
-
-fn is_loopback(ip: IpAddr) -> bool {
-    ip.to_canonical().is_loopback()
 }

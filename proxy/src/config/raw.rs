@@ -77,6 +77,9 @@ pub(super) struct RawRule {
 pub(super) struct RawMetrics {
     /// `address:port` or `unix:/path` where the status page, `/metrics`, `/healthz` and `/readyz` are served.
     pub(super) bind: String,
+    /// Names of hosts, as `metrics.example.com`, that requests may name (`Host`) beside addresses and `localhost`; `["*"]`: any. Default: none
+    /// where `bind` is a loopback address, so that no page in a browser reads there; elsewhere any.
+    pub(super) host_names: Option<Vec<String>>,
 }
 
 /// Who may ask the program how it is.

@@ -18,6 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::page;
+use crate::config::hosts::Hosts;
 use crate::connection::stream::{Accepted, Acceptor, Stream};
 use crate::status::Status;
 
@@ -41,17 +42,22 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 #[derive(Clone)]
 struct HttpState {
     status: Arc<Status>,
+    hosts: Hosts,
     stopping: watch::Receiver<bool>,
 }
 
-/// Answers requests for as long as connections are to be accepted; those that are left then go on.
+/// Answers requests for as long as connections are to be accepted; those that are left then go on. `hosts`: which these may name.
 pub(crate) async fn serve(
-    listener: Acceptor,
+    (listener, hosts): (Acceptor, Hosts),
     status: Arc<Status>,
     stopping: watch::Receiver<bool>,
     mut accepting: watch::Receiver<bool>,
 ) -> JoinSet<()> {
-    let state = HttpState { status, stopping };
+    let state = HttpState {
+        status,
+        hosts,
+        stopping,
+    };
     let mut exchanges = JoinSet::new();
     let mut served: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -81,7 +87,10 @@ pub(crate) async fn serve(
 /// One request and its answer.
 async fn exchange(peer: Stream, state: HttpState) {
     let answer = service_fn(|request: Request<Incoming>| {
-        let (status, kind, body) = state.answer(request.method(), request.uri().path());
+        let (status, kind, body) = match state.hosts.check(request.uri(), request.headers()) {
+            Ok(()) => state.answer(request.method(), request.uri().path()),
+            Err(failure) => (StatusCode::FORBIDDEN, TEXT, format!("{failure}\n")),
+        };
         let mut response = Response::new(body);
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, kind);

@@ -122,6 +122,39 @@ fn pages_in_browsers_take_no_keys() -> Result<()> {
     Ok(())
 }
 
+/// Of a page whose own name leads to this machine: to its browser all of it is one site, so of `Origin` and `Sec-Fetch-Site` there is nothing.
+#[test]
+fn pages_whose_name_leads_here_read_nothing() -> Result<()> {
+    let port = Port::start("")?;
+    let named = |at: u16, path: &str, host: &str| {
+        let mut client = HttpClient::connect(at)?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}:{at}\r\n\r\n");
+        client.send(request.as_bytes())?;
+        client.read()
+    };
+    let (metrics, keys) = (port.proxy.metrics_port(), port.proxy.http_port()?);
+    for (at, path) in [
+        (keys, "/v1/keys"),
+        (metrics, "/"),
+        (metrics, "/status.json"),
+        (metrics, "/metrics"),
+        (metrics, "/readyz"),
+    ] {
+        let refused = named(at, path, "page.evil.example")?;
+        assert_eq!(refused.status, 403, "{path}");
+        assert_has(&refused.body, &["page.evil.example", "host_names"]);
+        for host in ["127.0.0.1", "localhost"] {
+            assert_eq!(named(at, path, host)?.status, 200, "{path} of {host}");
+        }
+    }
+    let port = Port::start("host_names = [\"keys.example.com\"]\n")?;
+    let keys = port.proxy.http_port()?;
+    for (host, status) in [("keys.example.com", 200), ("page.evil.example", 403)] {
+        assert_eq!(named(keys, "/v1/keys", host)?.status, status, "{host}");
+    }
+    Ok(())
+}
+
 /// An image of a page, whose address is a plain one of this network: of `Origin` and `Sec-Fetch-Site` there is nothing.
 #[test]
 fn images_of_pages_take_no_keys() -> Result<()> {

@@ -21,7 +21,7 @@ fn the_program_goes_on_whatever_is_sent() -> Result<()> {
         HttpClient::written("GET /v1/decode/%31%zz", ""),
         HttpClient::written("GET /api/segment/get/orders", "Authorization: Basic !!!\r\n"),
         HttpClient::written("POST /tinyid/id/nextId?bizType=orders&batchSize=3", "Content-Length: 0\r\n"),
-        "POST /v1/keys/orders HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ncount\r\n0\r\n\r\n".to_owned(),
+        "POST /v1/keys/orders HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ncount\r\n0\r\n\r\n".to_owned(),
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
         "*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n".to_owned(),
         "\u{16}\u{3}\u{1}\0\u{7f}\u{1}\0\0".to_owned(),

@@ -104,7 +104,7 @@ fn http_and_the_redis_protocol_share_names() -> Result<()> {
 #[test]
 fn a_pipeline_is_answered_in_order_wherever_it_is_cut() -> Result<()> {
     let port = Port::start("")?;
-    let form = "POST /v1/keys/orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: \
+    let form = "POST /v1/keys/orders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: \
                 chunked\r\n\r\n3\r\ncou\r\n4\r\nnt=4\r\n0\r\n\r\n";
     let pieces = [
         HttpClient::written("POST /v1/keys/orders", ""),

@@ -28,7 +28,7 @@ pub struct HttpLimits {
 }
 
 /// The options, and whether they are there.
-pub(in crate::config) fn options_given(raw: &RawListener) -> [(&'static str, bool); 6] {
+pub(in crate::config) fn options_given(raw: &RawListener) -> [(&'static str, bool); 7] {
     [
         ("head_bytes_max", raw.head_bytes_max.is_some()),
         ("body_bytes_max", raw.body_bytes_max.is_some()),
@@ -39,6 +39,7 @@ pub(in crate::config) fn options_given(raw: &RawListener) -> [(&'static str, boo
             raw.keepalive_requests_max.is_some(),
         ),
         ("tinyid_segment_keys", raw.tinyid_segment_keys.is_some()),
+        ("host_names", raw.host_names.is_some()),
     ]
 }
 

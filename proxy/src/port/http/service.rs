@@ -160,7 +160,9 @@ fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
     };
     keys.figures.requests(1);
     let is_key_by_get = route::is_key_by_get(&head.method, head.uri.path());
-    if let Err(failure) = credentials::no_page(&head.headers, is_key_by_get) {
+    let named = keys.port.hosts.check(&head.uri, &head.headers);
+    let checked = named.and_then(|()| credentials::no_page(&head.headers, is_key_by_get));
+    if let Err(failure) = checked {
         return refused(&failure);
     }
     match credentials::asker(&head.headers, &keys, context.line) {

@@ -90,7 +90,9 @@ fn a_standby_sends_clients_to_the_active_one() -> Result<()> {
     }
     // A port that says nothing of a cluster cannot keep the order.
     let mut http = TcpStream::connect(("127.0.0.1", nodes.nodes[active].http_port()?))?;
-    http.write_all(b"POST /v1/keys/orders HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")?;
+    http.write_all(
+        b"POST /v1/keys/orders HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    )?;
     let mut answer = String::new();
     http.read_to_string(&mut answer)?;
     assert_has(&answer, &["HTTP/1.1 500 ", "tag_ordered"]);

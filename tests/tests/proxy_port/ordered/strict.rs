@@ -79,7 +79,7 @@ fn a_standby_sends_clients_to_the_active_one() -> Result<()> {
 fn http(port: u16) -> Result<(u16, String)> {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port))?;
-    stream.write_all(b"GET /v1/keys HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")?;
+    stream.write_all(b"GET /v1/keys HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok((200, answer))
