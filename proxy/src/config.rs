@@ -14,6 +14,7 @@ pub mod port;
 mod ranges_only;
 mod raw;
 mod rule;
+pub mod secret_files;
 pub mod tls;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use crate::config::hosts::Hosts;
 pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
+use crate::config::secret_files::SecretFile;
 use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_session::{Limits, Mode};
@@ -80,6 +82,8 @@ pub struct Config {
     pub metrics_hosts: Hosts,
     /// Users who get an answer to `SHOW KEYWRIGHT …`.
     pub status_users: Vec<String>,
+    /// Files with passwords and keys.
+    pub secret_files: Vec<SecretFile>,
     /// What tells it from configurations with another text.
     pub digest: String,
 }
@@ -104,6 +108,12 @@ impl std::error::Error for Problems {}
 const HELD_LONGER_MS: u64 = 5_000;
 
 impl Config {
+    /// What is to be said of passwords and keys that others of the machine may read.
+    pub fn exposed_secrets(&self) -> Vec<String> {
+        let files = self.secret_files.iter();
+        files.filter_map(SecretFile::warning).collect()
+    }
+
     /// How long a statement waits at most while tables are switched, milliseconds.
     pub fn held_ms_max(&self) -> u64 {
         self.switch_wait_ms_max.saturating_add(HELD_LONGER_MS)
@@ -154,6 +164,7 @@ impl Config {
             rules: newer.rules,
             schema_refresh_s: newer.schema_refresh_s,
             switch_peer_wait_s: newer.switch_peer_wait_s,
+            secret_files: newer.secret_files,
             digest: newer.digest,
             ..self.clone()
         }
@@ -239,6 +250,7 @@ impl Config {
     /// It is no TOML, or has [`Problems`].
     pub fn parse(text: &str) -> Result<Config> {
         let raw: Raw = toml::from_str(text).map_err(|error| no_toml::error(text, &error))?;
+        let secret_files = secret_files::secret_files(&raw);
         let mut problems = Vec::new();
         let store = StoreSettings::of_all(&raw.store, &raw.snowflake)
             .map_err(|error| {
@@ -318,6 +330,7 @@ impl Config {
                 status_users: raw.status.users,
                 metrics,
                 metrics_hosts,
+                secret_files,
                 digest: digest(text),
             }),
             Some(_) | None => Err(Problems(problems).into()),

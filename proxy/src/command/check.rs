@@ -100,7 +100,9 @@ impl Check {
 
     async fn findings(&self, configured: &Config, keys: &Keys) -> Vec<Reported> {
         let config = as_in_force(configured, keys).await;
-        let mut told = Vec::new();
+        let exposed = configured.exposed_secrets().into_iter();
+        let exposed = exposed.map(|warning| Reported::new(None, Severity::Warning, warning));
+        let mut told: Vec<Reported> = exposed.collect();
         for finding in keys.check(&tags(configured, &config)).await {
             let severity = match finding.severity {
                 keywright_store::Severity::Error => Severity::Error,

@@ -42,6 +42,9 @@ pub(crate) fn run(file: &File) -> Result<()> {
         config = %file.config.display(),
         "starting"
     );
+    for warning in config.exposed_secrets() {
+        tracing::warn!("{warning}");
+    }
     // Tables go over to keys before clients are served, and must not where none could be.
     inherited.see_that_the_rest_can_be_bound(&config)?;
     let runtime = runtime()?;

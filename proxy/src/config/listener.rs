@@ -30,7 +30,7 @@ pub(crate) struct RawListener {
     /// with rules the program starts only with `check = "warn"`.
     admin: Option<String>,
     /// A file whose first line is the password of `admin`. SIGHUP reads it again.
-    admin_password_file: Option<String>,
+    pub(super) admin_password_file: Option<String>,
     /// The name of the environment variable that holds the password of `admin`.
     admin_password_env: Option<String>,
     /// That the server cannot be looked at is an `error`, so that the program does not start, or `warn`.
@@ -50,10 +50,10 @@ pub(crate) struct RawListener {
     /// The certificate for clients and its chain, PEM.
     certificate: Option<String>,
     /// The certificate's key, PEM.
-    key: Option<String>,
+    pub(super) key: Option<String>,
     /// The RSA key that clients without TLS encrypt passwords for where the server's side has TLS, PEM; without it one is generated when
     /// needed.
-    rsa_key: Option<String>,
+    pub(super) rsa_key: Option<String>,
     /// TLS towards the server: `disabled`, `preferred` (if the server offers it, which somebody on the way can prevent) or `required`.
     #[serde(default = "disabled")]
     upstream_tls: String,

@@ -200,3 +200,14 @@ fn a_removed_user_gets_no_more_keys_on_an_open_connection() -> Result<()> {
         Ok(answer.status == 401)
     })
 }
+
+/// Of a file that every machine has, and everybody may read.
+#[test]
+fn a_password_that_others_can_read_is_told_of() -> Result<()> {
+    let port = Port::start("password_file = \"/etc/passwd\"\n")?;
+    let told = "password_file: others on this machine may read or change \"/etc/passwd\" (mode 0644): chmod 600";
+    assert_has(&port.proxy.log(), &[told]);
+    let checked = ProxyProcess::said(&port.config, &["check"])?;
+    assert_has(&checked, &[told, "warning: listener", "ready to run"]);
+    Ok(())
+}

@@ -33,6 +33,9 @@ impl Running<'_> {
         can.map_err(failed)?;
         let needs_restart = self.config.needs_restart(&config);
         let config = Arc::new(self.config.reloaded(config));
+        for warning in config.exposed_secrets() {
+            tracing::warn!("{warning}");
+        }
         self.keys.connect_by(&config.store);
         let taken = self.take(config).await;
         if taken.is_err() {
