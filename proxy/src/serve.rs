@@ -2,6 +2,7 @@
 
 mod client;
 pub mod listening;
+pub mod open_files;
 mod port_client;
 mod shared;
 pub mod take_over;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use keywright_proxy::serve::listening::{InheritedSockets, Listening};
+use keywright_proxy::serve::open_files::make_room;
 use keywright_proxy::serve::take_over::{ENDED, Predecessor, Successor};
 use keywright_proxy::serve::{self, ServeControl};
 use keywright_store::Keys;
@@ -42,6 +43,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         config = %file.config.display(),
         "starting"
     );
+    make_room(&config);
     for warning in config.exposed_secrets() {
         tracing::warn!("{warning}");
     }
