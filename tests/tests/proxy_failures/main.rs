@@ -1,19 +1,16 @@
 //! Every cause of failure that only a client of the proxy can meet, produced once each: number, state, words, and whether
 //! the connection goes on, as the README says.
 
+mod limits;
 mod logins;
+mod stores;
 
 use anyhow::{Context, bail};
 use keywright_core::cause::Cause;
 use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX,
-    Wire, capability, command, make_store, scratch_dir, wait_until,
+    Wire, command, make_store, wait_until,
 };
-
-/// Rows of one INSERT while the store is away.
-const ROWS: usize = 100;
-/// More keys than are ever reserved ahead here.
-const KEYS_MAX: usize = 10_000_000;
 
 /// A shard with one table.
 struct Shop {
@@ -69,18 +66,18 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
     match cause {
         Cause::StatementUnsupported => an_unsupported_statement(shop),
         Cause::KeyExplicit => an_explicit_key(shop),
-        Cause::StoreUnavailable => a_store_that_is_away(shop),
+        Cause::StoreUnavailable => stores::a_store_that_is_away(shop),
         Cause::TableAhead => a_table_with_ids_still_to_be_given(shop),
         Cause::UpstreamUnreachable => a_server_that_is_away(shop),
-        Cause::ConnectionsFull => one_connection_too_many(shop),
+        Cause::ConnectionsFull => limits::one_connection_too_many(shop),
         Cause::MemoryFull => {
-            one_statement_too_many(shop)?;
-            long_statements_at_once(shop)
+            limits::one_statement_too_many(shop)?;
+            limits::long_statements_at_once(shop)
         }
-        Cause::PacketTooLarge => a_statement_too_long(shop),
+        Cause::PacketTooLarge => limits::a_statement_too_long(shop),
         Cause::PacketMalformed => a_command_out_of_order(shop),
-        Cause::TagOrdered => a_tag_that_is_ordered(shop),
-        Cause::TagHomeUnknown => a_tag_that_may_be_open_elsewhere(shop),
+        Cause::TagOrdered => stores::a_tag_that_is_ordered(shop),
+        Cause::TagHomeUnknown => stores::a_tag_that_may_be_open_elsewhere(shop),
         Cause::Draining => a_proxy_that_stops(shop),
         Cause::AuthUnsupported => logins::a_password_in_clear_on_one_leg(shop),
         Cause::TlsRequired => logins::a_client_without_tls(shop),
@@ -240,21 +237,6 @@ fn an_explicit_key(shop: &Shop) -> Result<()> {
     goes_on(&mut wire)
 }
 
-fn one_connection_too_many(shop: &Shop) -> Result<()> {
-    let proxy = shop.limited("connections_max = 1")?;
-    let mut first = None;
-    wait_until("the only place", WAIT_MAX, || {
-        first = proxy.wire("shop").ok();
-        Ok(first.is_some())
-    })?;
-    let fault = login_refused(&proxy).context("a second connection")?;
-    // Before the greeting is answered there is no place for a state.
-    assert_eq!((fault.errno, fault.sqlstate.as_str()), (1040, ""));
-    assert_eq!(fault.message, b"Too many connections");
-    drop(first);
-    wait_until("a free place", WAIT_MAX, || Ok(proxy.wire("shop").is_ok()))
-}
-
 /// Its fence was lifted by hand, and a transaction of XA is in the way of going on above its ids.
 fn a_table_with_ids_still_to_be_given(shop: &Shop) -> Result<()> {
     let proxy = shop.limited("schema_refresh_s = 1\nswitch_wait_ms_max = 1000")?;
@@ -305,103 +287,6 @@ fn a_server_that_is_away(shop: &Shop) -> Result<()> {
     Ok(())
 }
 
-fn one_statement_too_many(shop: &Shop) -> Result<()> {
-    let proxy = shop.limited("statements_max = 1")?;
-    let mut wire = proxy.wire("shop")?;
-    let insert = "INSERT INTO orders (a) VALUES (?)";
-    let first = wire.prepare(insert)??;
-    let fault = wire.prepare(insert)?.err().context("a second statement")?;
-    expect(Cause::MemoryFull, &fault, "too many prepared statements");
-    // Only those on rules' tables are counted, and one that is closed makes room.
-    let free = wire.prepare("SELECT ?")??;
-    wire.execute(&free, &[Param::Signed(1)])?;
-    wire.close(&first)?;
-    let again = wire.prepare(insert)??;
-    assert!(refusal(wire.execute(&again, &[Param::Text(b"x".to_vec())])?).is_none());
-    goes_on(&mut wire)
-}
-
-/// A client whose texts have one statement each.
-fn one_by_one(proxy: &ProxyProcess) -> Result<Wire> {
-    let mut login = Login::root("shop");
-    login.capabilities &= !capability::MULTI_STATEMENTS;
-    Wire::connect_tcp(proxy.port(), &login)
-}
-
-fn long_statements_at_once(shop: &Shop) -> Result<()> {
-    let proxy = shop.limited("rewrite_bytes_max = 4000000\nmemory_bytes_max = 16000000")?;
-    let long = "x".repeat(3_900_000);
-    let into = |table: &str| format!("INSERT INTO {table} (a) VALUES ('{long}')");
-    // Two of them fill the memory, and wait for their ends.
-    let mut waiting = Vec::new();
-    for _ in 0..2 {
-        let mut wire = proxy.wire("shop")?;
-        let payload = [&[command::QUERY], into("orders").as_bytes()].concat();
-        let length = u32::try_from(payload.len())?.to_le_bytes();
-        let packet = [&length[..3], &[0], &payload].concat();
-        let most = packet.get(..packet.len() - 1).context("all but its end")?;
-        wire.send_raw(most)?;
-        waiting.push(wire);
-    }
-    wait_until("the memory to be full", WAIT_MAX, || {
-        let mut wire = proxy.wire("shop")?;
-        let Some(fault) = refusal(wire.query(into("orders"))?) else {
-            return Ok(false);
-        };
-        expect(Cause::MemoryFull, &fault, "memory_bytes_max");
-        has_ended(&mut wire);
-        Ok(true)
-    })?;
-    // Behind it may be an INSERT on a table with a rule, where a text may have several statements.
-    let fault = refused(&mut proxy.wire("shop")?, into("plain"))?;
-    expect(Cause::MemoryFull, &fault, "memory_bytes_max");
-    let mut wire = one_by_one(&proxy)?;
-    wire.run("INSERT INTO orders (a) VALUES ('short')")?;
-    wire.run(into("plain"))?;
-    let insert = wire.prepare("INSERT INTO plain (a) VALUES (?)")??;
-    wire.execute(&insert, &[Param::Text(long.clone().into_bytes())])?;
-    drop(waiting);
-    wait_until("room again", WAIT_MAX, || {
-        Ok(refusal(proxy.wire("shop")?.query(into("orders"))?).is_none())
-    })?;
-    wire.run("DELETE FROM orders")?;
-    goes_on(&mut wire)
-}
-
-fn a_statement_too_long(shop: &Shop) -> Result<()> {
-    let proxy = shop.limited("rewrite_bytes_max = 65536")?;
-    let mut wire = one_by_one(&proxy)?;
-    let long = "x".repeat(100_000);
-    wire.run(format!("INSERT INTO plain (a) VALUES ('{long}')"))?;
-    let mut several = proxy.wire("shop")?;
-    let hidden = format!("SELECT '{long}'; INSERT INTO orders (a) VALUES ('{long}')");
-    let fault = refused(&mut several, hidden)?;
-    expect(Cause::PacketTooLarge, &fault, "rewrite_bytes_max");
-    has_ended(&mut several);
-    let fault = refused(
-        &mut wire,
-        format!("INSERT INTO orders (a) VALUES ('{long}')"),
-    )?;
-    expect(Cause::PacketTooLarge, &fault, "rewrite_bytes_max");
-    has_ended(&mut wire);
-
-    let mut wire = proxy.wire("shop")?;
-    let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
-    let fault = refusal(wire.execute(&prepared, &[Param::Text(long.into_bytes())])?);
-    expect(
-        Cause::PacketTooLarge,
-        &fault.context("a long parameter")?,
-        "rewrite_bytes_max",
-    );
-    has_ended(&mut wire);
-    assert_eq!(
-        shop.server
-            .run("shop", "SELECT COUNT(*) FROM orders WHERE LENGTH(a) > 9")?,
-        [["0"]]
-    );
-    Ok(())
-}
-
 fn a_command_out_of_order(shop: &Shop) -> Result<()> {
     let proxy = shop.proxy()?;
     let mut wire = proxy.wire("shop")?;
@@ -444,117 +329,4 @@ fn a_proxy_that_stops(shop: &Shop) -> Result<()> {
     let both = "SELECT a FROM orders WHERE a IN ('before', 'after', 'late') ORDER BY id";
     assert_eq!(shop.server.run("shop", both)?, [["before"], ["after"]]);
     Ok(())
-}
-
-/// What is left is issued; then inserts fail, and everything else goes on.
-/// A program does not start with a rule for an ordered tag. Where it could not ask the store when it started, the statement is refused.
-fn a_tag_that_is_ordered(shop: &Shop) -> Result<()> {
-    let mut store =
-        Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
-    let mut config = shop.config.clone();
-    config.store_url = make_store(&store, "keywright", &[("orders", 1)])?;
-    // Tables of such a rule are not switched, so that it needs no store to begin.
-    shop.server.run(
-        "shop",
-        "CREATE TABLE in_order (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT)",
-    )?;
-    for rule in &mut config.rules {
-        *rule = rule.replace("shop.orders", "shop.in_order").replace(
-            "\"segment:orders\"",
-            "\"stride:orders\"\noffset = 1\nincrement = 2",
-        );
-    }
-    store.run(
-        "keywright",
-        "UPDATE keywright_segment SET issue_order = 'monotonic'",
-    )?;
-    let Err(refused) = ProxyProcess::start(config.clone()) else {
-        bail!("it started");
-    };
-    let said = format!("{refused:#}");
-    assert!(said.contains("tag \"orders\" is ordered"), "{said}");
-    store.kill9()?;
-    let proxy = ProxyProcess::start(config)?;
-    store.restart()?;
-    let mut wire = proxy.wire("shop")?;
-    let mut fault = None;
-    wait_until("the store's answer", WAIT_MAX, || {
-        let insert = "INSERT INTO in_order (a) VALUES ('first')";
-        fault = refusal(wire.query(insert)?);
-        let of_store =
-            |fault: &SqlFault| String::from_utf8_lossy(&fault.message).contains("the store at");
-        Ok(!fault.as_ref().is_some_and(of_store))
-    })?;
-    let fault = fault.context("it was not refused")?;
-    expect(Cause::TagOrdered, &fault, "tag \"orders\" is ordered");
-    goes_on(&mut wire)
-}
-
-/// Where there are several stores, the tag's row must list the others.
-fn a_tag_that_may_be_open_elsewhere(shop: &Shop) -> Result<()> {
-    let scratch = scratch_dir()?;
-    let mut config = shop.config.clone();
-    let file = scratch.path().join("far.db");
-    config.further_stores = vec![format!(
-        "name = \"far\"\ntags = [\"far.*\"]\nany_file_system = true\nurl = \"file:{}\"\n",
-        file.display()
-    )];
-    let named =
-        "UPDATE keywright_segment SET key_space_id = REPEAT('a', 32) WHERE key_space_id = ''";
-    shop.server.run("keywright", named)?;
-    ProxyProcess::said(&config, &["init"])?;
-    let proxy = ProxyProcess::start(config)?;
-    let mut wire = proxy.wire("shop")?;
-    let insert = "INSERT INTO orders (a) VALUES ('b')";
-    wire.run(insert)?;
-    shop.server
-        .run("keywright", "UPDATE keywright_segment SET closed_in = NULL")?;
-    let rows = vec!["('more')"; ROWS].join(",");
-    let mut found = None;
-    wait_until("the end of what is held", WAIT_MAX, || {
-        found = refusal(wire.query(format!("INSERT INTO orders (a) VALUES {rows}"))?);
-        Ok(found.is_some())
-    })?;
-    let fault = found.context("a refusal")?;
-    expect(
-        Cause::TagHomeUnknown,
-        &fault,
-        "is not known to be closed in store \"far\"",
-    );
-    goes_on(&mut wire)
-}
-
-fn a_store_that_is_away(shop: &Shop) -> Result<()> {
-    // One that lost its last commits would have gone back.
-    let durable = ["--innodb-flush-log-at-trx-commit=1"];
-    let mut store = Upstream::start_with(Flavour::MariaDb, &durable)?;
-    let mut config = shop.config.clone();
-    config.store_url = make_store(&store, "keywright", &[("orders", 1_000_000)])?;
-    // The fence of the others is that of another store's keys.
-    shop.server
-        .run("shop", "CREATE TABLE elsewhere LIKE orders")?;
-    for rule in &mut config.rules {
-        *rule = rule.replace("shop.orders", "shop.elsewhere");
-    }
-    let proxy = ProxyProcess::start(config)?;
-    let mut wire = proxy.wire("shop")?;
-    wire.run("INSERT INTO elsewhere (a) VALUES ('first')")?;
-    store.kill9()?;
-    let rows = vec!["('more')"; ROWS].join(",");
-    let mut issued = 0;
-    let fault = loop {
-        match refusal(wire.query(format!("INSERT INTO elsewhere (a) VALUES {rows}"))?) {
-            None => issued += ROWS,
-            Some(fault) => break fault,
-        }
-        assert!(issued < KEYS_MAX, "keys without a store");
-    };
-    assert!(issued > 0, "nothing was left in memory");
-    expect(Cause::StoreUnavailable, &fault, "the store at 127.0.0.1:");
-    goes_on(&mut wire)?;
-    wire.run("UPDATE elsewhere SET a = 'second' WHERE a = 'first'")?;
-    store.restart()?;
-    wait_until("keys again", WAIT_MAX, || {
-        Ok(refusal(wire.query("INSERT INTO elsewhere (a) VALUES ('third')")?).is_none())
-    })
 }
