@@ -1,5 +1,7 @@
 //! The relay between a client and a server that are played by the test.
 
+mod ends;
+
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use keywright_session::{
     SessionFacts, SeveralRows,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::timeout;
@@ -30,8 +32,6 @@ const ANSWER_BYTES: usize = 16 << 10;
 const COMMANDS: usize = 4_000;
 /// Commands that the session itself answers, and so many more than sockets and buffers hold.
 const REFUSED: usize = 500_000;
-/// The end of a connection that was reset.
-const RESET: Option<ErrorKind> = Some(ErrorKind::ConnectionReset);
 
 async fn pair() -> Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -205,94 +205,6 @@ async fn a_client_that_does_not_read_is_not_answered_into_memory() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_client_that_only_listens_any_more_gets_its_answer() -> Result<()> {
-    within(async {
-        let (mut client, mut server, relay) = between().await?;
-        client.write_all(b"last words").await?;
-        client.shutdown().await?;
-        let mut heard = Vec::new();
-        server.read_to_end(&mut heard).await?;
-        assert_eq!(heard, b"last words");
-        server.write_all(b"answer").await?;
-        drop(server);
-        heard.clear();
-        client.read_to_end(&mut heard).await?;
-        assert_eq!(heard, b"answer");
-        relay.await??;
-        Ok(())
-    })
-    .await
-}
-
-/// COM_QUIT.
-const QUIT: &[u8] = &[1, 0, 0, 0, 1];
-
-#[tokio::test]
-async fn a_client_that_leaves_does_not_wait_for_the_server() -> Result<()> {
-    within(async {
-        for rules in [Vec::new(), vec![elsewhere()?]] {
-            let (mut client, from_client) = pair().await?;
-            let (to_server, mut server) = pair().await?;
-            let relay = relay(rules, Stream::Tcp(from_client), Stream::Tcp(to_server));
-            client.write_all(QUIT).await?;
-            drop(client);
-            relay.await??;
-            let mut heard = Vec::new();
-            assert_eq!(end_of(&mut server, &mut heard).await, None);
-            assert_eq!(heard, QUIT);
-        }
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_client_that_leaves_early_leaves_what_is_under_way_to_the_server() -> Result<()> {
-    within(async {
-        for rules in [Vec::new(), vec![elsewhere()?]] {
-            let (mut client, from_client) = pair().await?;
-            let (to_server, mut server) = pair().await?;
-            let relay = relay(rules, Stream::Tcp(from_client), Stream::Tcp(to_server));
-            let command = packet(0, b"\x03DO 0");
-            client.write_all(&command).await?;
-            let mut heard = vec![0; command.len()];
-            server.read_exact(&mut heard).await?;
-            client.write_all(QUIT).await?;
-            drop(client);
-            let mut rest = Vec::new();
-            timeout(Duration::from_millis(50), server.read_to_end(&mut rest))
-                .await
-                .ok();
-            assert!(!relay.is_finished());
-            server.write_all(&packet(1, &[0, 0, 0, 2, 0, 0, 0])).await?;
-            server.read_to_end(&mut rest).await?;
-            assert_eq!(rest, QUIT);
-            drop(server);
-            // To a client that is gone its answer may or may not be written.
-            let _ = relay.await?;
-        }
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_slow_client_gets_all_that_a_dead_server_had_sent() -> Result<()> {
-    within(async {
-        let (mut client, mut server, relay) = between().await?;
-        let all = vec![3; 8 << 20];
-        let sent = tokio::task::spawn_local(async move { server.write_all(&all).await });
-        let mut heard = Vec::new();
-        client.read_to_end(&mut heard).await?;
-        assert_eq!(heard.len(), 8 << 20);
-        sent.await??;
-        relay.await??;
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
 async fn a_user_is_changed_only_when_earlier_answers_are_out() -> Result<()> {
     within(async {
         // More than such a socket holds, and less than that and the relay's buffer.
@@ -325,94 +237,6 @@ async fn a_user_is_changed_only_when_earlier_answers_are_out() -> Result<()> {
         client.read_exact(&mut answered).await?;
         assert_eq!(answered, ok);
         drop((client, server));
-        relay.await??;
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_reset_is_passed_on_after_the_last_words() -> Result<()> {
-    within(async {
-        let (mut client, mut server, relay) = between().await?;
-        server.write_all(b"killed").await?;
-        server.set_zero_linger()?;
-        drop(server);
-        let mut heard = Vec::new();
-        assert_eq!(end_of(&mut client, &mut heard).await, RESET);
-        assert_eq!(heard, b"killed");
-        relay.await??;
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_reset_is_an_orderly_end_on_a_unix_socket() -> Result<()> {
-    within(async {
-        let (mut client, from_client) = UnixStream::pair()?;
-        let (to_server, mut server) = pair().await?;
-        let relay = relay(
-            Vec::new(),
-            Stream::Unix(from_client),
-            Stream::Tcp(to_server),
-        );
-        server.write_all(b"killed").await?;
-        server.set_zero_linger()?;
-        drop(server);
-        let mut heard = Vec::new();
-        client.read_to_end(&mut heard).await?;
-        assert_eq!(heard, b"killed");
-        relay.await??;
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_reset_takes_nothing_from_a_client_that_has_no_room_yet() -> Result<()> {
-    within(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let client = TcpSocket::new_v4()?;
-        client.set_recv_buffer_size(4_096)?;
-        let mut client = client.connect(listener.local_addr()?).await?;
-        let (from_client, _) = listener.accept().await?;
-        let (to_server, mut server) = pair().await?;
-        let relay = relay(Vec::new(), Stream::Tcp(from_client), Stream::Tcp(to_server));
-        // Far more than the client's socket holds.
-        let answer = [5; 60_000];
-        server.write_all(&answer).await?;
-        server.set_zero_linger()?;
-        drop(server);
-        relay.await??;
-        let mut heard = Vec::new();
-        client.read_to_end(&mut heard).await?;
-        assert!(heard == answer, "{} bytes", heard.len());
-        Ok(())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn last_words_of_a_server_reach_a_client_that_still_sends() -> Result<()> {
-    within(async {
-        let (client, mut server, relay) = between().await?;
-        let (mut read, mut write) = client.into_split();
-        // It breaks off when nobody takes it any more.
-        let send = tokio::task::spawn_local(async move {
-            let _ = write.write_all(&vec![1; 16 << 20]).await;
-            write
-        });
-        let mut begun = vec![0; 100_000];
-        server.read_exact(&mut begun).await?;
-        server.write_all(b"shutting down").await?;
-        // Not all was read, so the server's system resets the connection.
-        drop(server);
-        let mut heard = Vec::new();
-        assert_eq!(end_of(&mut read, &mut heard).await, RESET);
-        assert_eq!(heard, b"shutting down");
-        drop(read);
-        drop(send.await?);
         relay.await??;
         Ok(())
     })
