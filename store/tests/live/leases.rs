@@ -1,90 +1,24 @@
-//! Worker ids: leased, taken over, lost; clocks that lie.
+//! Worker ids: leased, taken over, lost.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
-use keywright_core::{Cause, KeyBatch, Preset, Readings};
-use keywright_store::{
-    Clock, KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings,
-};
+use keywright_core::{Cause, KeyBatch, Preset};
+use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source};
 use keywright_testkit::Result;
 
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, take_many, until,
 };
 use crate::forwarder::Forwarder;
+use crate::manual_clock::{ManualClock, NOW_MS, on_worker, open_at};
 
 on_engines!(
     proxies_lease_worker_ids_of_their_own,
     copies_that_start_together_have_a_worker_id_each,
     a_worker_id_insisted_on_is_leased_too,
-    a_clock_set_back_and_a_restart_repeat_nothing,
-    a_clock_set_far_ahead_does_not_poison_the_bound,
-    keys_are_refused_while_the_clock_is_behind_where_the_policy_says_so,
-    keys_wait_for_a_clock_that_is_a_little_behind_where_the_policy_says_so,
     many_keys_of_one_statement,
     a_layout_that_could_repeat_ids_is_refused,
 );
-
-/// A clock that goes only when it is told to.
-#[derive(Debug)]
-pub struct ManualClock {
-    wall_ms: AtomicI64,
-    boot_ms: AtomicU64,
-}
-
-impl ManualClock {
-    pub fn at(wall_ms: i64) -> Arc<ManualClock> {
-        Arc::new(ManualClock {
-            wall_ms: AtomicI64::new(wall_ms),
-            boot_ms: AtomicU64::new(1_000_000),
-        })
-    }
-
-    pub fn pass(&self, ms: u32) {
-        self.wall_ms.fetch_add(i64::from(ms), Ordering::Relaxed);
-        self.boot_ms.fetch_add(u64::from(ms), Ordering::Relaxed);
-    }
-
-    pub fn step(&self, ms: i64) {
-        self.wall_ms.fetch_add(ms, Ordering::Relaxed);
-    }
-}
-
-impl Clock for ManualClock {
-    fn wall_ms(&self) -> i64 {
-        self.wall_ms.load(Ordering::Relaxed)
-    }
-
-    fn readings(&self) -> Readings {
-        Readings {
-            wall_ms: self.wall_ms(),
-            boot_ms: self.boot_ms.load(Ordering::Relaxed),
-        }
-    }
-}
-
-/// 2026-11-21.
-pub const NOW_MS: i64 = 1_795_219_200_000;
-
-fn on_worker(worker_id: i64) -> RawSnowflakeSettings {
-    RawSnowflakeSettings {
-        worker_id: Some(worker_id),
-        lease_ms: 1_000,
-        ..RawSnowflakeSettings::default()
-    }
-}
-
-pub fn open_at(
-    raw: &RawStoreSettings,
-    snowflake: &RawSnowflakeSettings,
-    clock: &Arc<ManualClock>,
-) -> Result<Keys> {
-    let settings = StoreSettings::new(raw, snowflake)?;
-    let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(clock);
-    Ok(Keys::open_with_clock(settings, clock)?)
-}
 
 async fn take_in_order(source: &Source, log: &IssuedLog, by: &str, rounds: u64) {
     let mut last = 0;
@@ -243,128 +177,6 @@ fn an_owner_that_was_paused_is_fenced_and_repeats_nothing() -> Result<()> {
         };
         assert_eq!(fenced.cause().mysql_errno(), 1467);
         take_in_order(&heir, &log, "heir", 500).await;
-        Ok(())
-    })
-}
-
-fn a_clock_set_back_and_a_restart_repeat_nothing(engine: Engine) -> Result<()> {
-    let schema = Schema::of(engine, "kw_lease_clock")?;
-    runtime()?.block_on(async {
-        let log = IssuedLog::default();
-        let clock = ManualClock::at(NOW_MS);
-        open(&schema.raw())?.init().await?;
-        let mut last = 0;
-        for life in 0..6 {
-            // Stopped hard each time: the lease expires, or is another worker's; here the same one is insisted on.
-            schema.sql(&format!(
-                "UPDATE keywright_worker SET expires_at = {}",
-                schema.long_ago()
-            ))?;
-            let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
-            let source = keys.source(&KeySpec::Snowflake)?;
-            for round in 0..30 {
-                let taken = source.take(40, true).await?;
-                assert!(taken.number(0).unwrap() > last, "life {life} round {round}");
-                last = taken.number(39).unwrap();
-                log.add_all("clock", &taken);
-                clock.step(if round == 10 { -3_600_000 } else { 0 });
-                clock.pass(1);
-            }
-            clock.step(-7_200_000);
-        }
-        Ok(())
-    })
-}
-
-/// The clock jumps ahead by a year: not followed, and the durable bound stays where it was.
-fn a_clock_set_far_ahead_does_not_poison_the_bound(engine: Engine) -> Result<()> {
-    let schema = Schema::of(engine, "kw_lease_ahead")?;
-    runtime()?.block_on(async {
-        let clock = ManualClock::at(NOW_MS);
-        let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
-        keys.init().await?;
-        let source = keys.source(&KeySpec::Snowflake)?;
-        let before = source.take(1, true).await?.number(0).unwrap();
-        clock.step(365 * 86_400_000);
-        let after = source.take(1, true).await?.number(0).unwrap();
-        assert!(after > before);
-        let hi_ms = schema.number("SELECT hi_ms FROM keywright_worker")?;
-        assert!(hi_ms < NOW_MS.unsigned_abs() + 60_000, "{hi_ms}");
-        Ok(())
-    })
-}
-
-pub fn with_policy(policy: &str) -> RawSnowflakeSettings {
-    RawSnowflakeSettings {
-        clock_policy: policy.to_owned(),
-        clock_wait_ms_max: 10_000,
-        ..on_worker(3)
-    }
-}
-
-fn keys_are_refused_while_the_clock_is_behind_where_the_policy_says_so(
-    engine: Engine,
-) -> Result<()> {
-    let schema = Schema::of(engine, "kw_lease_refuse")?;
-    runtime()?.block_on(async {
-        let clock = ManualClock::at(NOW_MS);
-        let keys = open_at(&schema.raw(), &with_policy("refuse"), &clock)?;
-        keys.init().await?;
-        let source = keys.source(&KeySpec::Snowflake)?;
-        let first = source.take(1, true).await?.number(0).unwrap();
-        clock.step(-3_600_000);
-        for count in [1, 5] {
-            assert!(source.try_take(count, true).is_err());
-            let refused = source.take(count, true).await.unwrap_err();
-            assert_eq!(refused.cause(), Cause::ClockBehind);
-            assert_eq!(
-                refused.message(),
-                "the clock reads 3600000 ms earlier than it did, and clock_policy refuse issues no keys then"
-            );
-        }
-        clock.step(3_600_000);
-        let after = source.take(1, true).await?.number(0).unwrap();
-        assert!(after > first);
-        // A step that is not followed, and mended. Meanwhile keys were dated as far ahead as a takeover leaves out.
-        clock.step(365 * 86_400_000);
-        let ahead = source.take(1, true).await?.number(0).unwrap();
-        assert!(ahead > after);
-        clock.step(-365 * 86_400_000);
-        clock.pass(20_001);
-        let mended = source.take(1, true).await?.number(0).unwrap();
-        assert!(mended > ahead);
-        let hi_ms = schema.number("SELECT hi_ms FROM keywright_worker")?;
-        assert!(hi_ms < NOW_MS.unsigned_abs() + 120_000, "{hi_ms}");
-        Ok(())
-    })
-}
-
-fn keys_wait_for_a_clock_that_is_a_little_behind_where_the_policy_says_so(
-    engine: Engine,
-) -> Result<()> {
-    let schema = Schema::of(engine, "kw_lease_wait")?;
-    runtime()?.block_on(async {
-        let clock = ManualClock::at(NOW_MS);
-        let keys = open_at(&schema.raw(), &with_policy("wait"), &clock)?;
-        keys.init().await?;
-        let source = keys.source(&KeySpec::Snowflake)?;
-        let first = source.take(1, true).await?.number(0).unwrap();
-        clock.step(-40);
-        // The clock is read again after the wait: it has gone on by half of it only, and then by the rest.
-        let passing = Arc::clone(&clock);
-        let passes = tokio::spawn(async move {
-            for _ in 0..40 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-                passing.pass(1);
-            }
-        });
-        let waited = source.take(1, true).await?.number(0).unwrap();
-        assert!(waited > first);
-        assert!(clock.wall_ms() >= NOW_MS, "it was waited for");
-        passes.await?;
-        clock.step(-10_001);
-        let refused = source.take(1, true).await.unwrap_err();
-        assert_eq!(refused.cause(), Cause::ClockBehind);
         Ok(())
     })
 }

@@ -7,8 +7,9 @@ use keywright_core::{Decoded, KeyBatch, Layout};
 use keywright_store::{Clock as _, KeySpec, Keys, RawSnowflakeSettings, Source};
 use keywright_testkit::Result;
 
+use crate::clocks::with_policy;
 use crate::common::{Engine, IssuedLog, Schema, on_engines, open, runtime, until};
-use crate::leases::{ManualClock, NOW_MS, open_at, with_policy};
+use crate::manual_clock::{ManualClock, NOW_MS, open_at};
 
 on_engines!(
     they_tell_the_time_of_a_clock_that_is_behind,
