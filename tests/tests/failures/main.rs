@@ -1,15 +1,14 @@
 //! Every cause in core's table is produced once, as a user would meet it: SQLSTATE, words, and what to do.
 
+#[path = "../common/mod.rs"]
 mod common;
-
-use std::fs;
+mod databases;
+mod servers;
 
 use anyhow::bail;
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_testkit::{
-    PgInstall, PgServer, PgVersion, Result, SharedServer, SqlError, TestDatabase,
-};
+use keywright_testkit::{PgServer, Result, SharedServer, SqlError, TestDatabase};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();
@@ -46,17 +45,17 @@ fn refused_by(
     ))
 }
 
-const WORKER: &str = "SELECT keywright.set_worker_id(1)";
-
 /// Produces the cause: the error, and a word that its hint must have. No `_`: a new cause does not compile untested.
 fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
     Ok(match cause {
         Cause::NotPreloaded | Cause::TagsFull | Cause::WorkersFull | Cause::ClockBehind => {
-            on_a_server_of_its_own(cause)?
+            servers::on_a_server_of_its_own(cause)?
         }
-        Cause::Suspended | Cause::WorkerIdUnset | Cause::WorkerIdInUse => of_identity(cause)?,
-        Cause::RefillTimeout => (held_up()?, "pg_locks"),
-        Cause::Serialization => (overtaken()?, "Retry the transaction"),
+        Cause::Suspended | Cause::WorkerIdUnset | Cause::WorkerIdInUse => {
+            databases::of_identity(cause)?
+        }
+        Cause::RefillTimeout => (databases::held_up()?, "pg_locks"),
+        Cause::Serialization => (databases::overtaken()?, "Retry the transaction"),
         Cause::Privilege => (without_privilege()?, "grant_tag('t', 'role')"),
         Cause::TagUnknown => {
             let statement = "SELECT next_biz_id('orders')";
@@ -172,7 +171,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
                 "TYPE bigint",
             )
         }
-        Cause::InExtensionScript => (in_a_script()?, "after CREATE EXTENSION"),
+        Cause::InExtensionScript => (servers::in_a_script()?, "after CREATE EXTENSION"),
         Cause::NotPromoted => {
             let used = "SELECT keywright.create_tag('t'); SELECT next_biz_id('t')";
             let statement = "SELECT keywright.promoted(lost => interval '3 s')";
@@ -283,133 +282,6 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
     })
 }
 
-fn on_a_server_of_its_own(cause: Cause) -> Result<(SqlError, &'static str)> {
-    Ok(match cause {
-        Cause::NotPreloaded => {
-            let server = builder().preload(false).start()?;
-            let error = refused_by(
-                &server,
-                "",
-                "SELECT snowflake_id()",
-                cause,
-                "is not preloaded",
-            )?;
-            (error, "shared_preload_libraries")
-        }
-        Cause::TagsFull => {
-            let server = builder().setting("keywright.tags_max", "1").start()?;
-            let one = "SELECT keywright.create_tag('a'), keywright.create_tag('b'); SELECT next_biz_id('a')";
-            let error = refused_by(
-                &server,
-                one,
-                "SELECT next_biz_id('b')",
-                cause,
-                "no room in shared memory for tag \"b\"",
-            )?;
-            (error, "Raise keywright.tags_max")
-        }
-        Cause::WorkersFull => {
-            let server = builder().setting("keywright.workers_max", "1").start()?;
-            let one = format!("{WORKER}; SELECT snowflake_id()");
-            let error = refused_by(
-                &server,
-                &one,
-                "SELECT readable_id('a')",
-                cause,
-                "no room in shared memory",
-            )?;
-            (error, "Raise keywright.workers_max")
-        }
-        _ => {
-            let server = builder()
-                .fake_clock()
-                .setting("keywright.clock_policy", "refuse")
-                .start()?;
-            let one = format!("{WORKER}; SELECT snowflake_id()");
-            let mut client = server.client("postgres")?;
-            client.batch_execute(&format!("CREATE EXTENSION keywright; {one}"))?;
-            server.clock()?.step_to(-3_600)?;
-            let outcome = client.batch_execute("SELECT snowflake_id()");
-            (
-                expect_cause(outcome, Cause::ClockBehind, "earlier than it did"),
-                "clock_policy to carry",
-            )
-        }
-    })
-}
-
-fn of_identity(cause: Cause) -> Result<(SqlError, &'static str)> {
-    let (database, mut client) = client()?;
-    Ok(match cause {
-        Cause::WorkerIdUnset => {
-            let clear = format!(
-                "SECURITY LABEL FOR keywright ON DATABASE {} IS NULL",
-                database.name()
-            );
-            client.batch_execute(&clear)?;
-            let outcome = client.batch_execute("SELECT snowflake_id()");
-            (
-                expect_cause(outcome, cause, "has no worker id"),
-                "set_worker_id(n)",
-            )
-        }
-        Cause::Suspended => {
-            // What a restore of another server's dump brings.
-            let foreign = "worker=5 system=1 database=1";
-            let label = format!(
-                "SECURITY LABEL FOR keywright ON DATABASE {} IS '{foreign}'",
-                database.name()
-            );
-            client.batch_execute(&label)?;
-            let outcome = client.batch_execute("SELECT snowflake_id()");
-            (
-                expect_cause(outcome, cause, "worker id 5 was given to another"),
-                "set_worker_id(n)",
-            )
-        }
-        _ => {
-            let (other, mut other_client) = self::client()?;
-            other_client.batch_execute("SELECT keywright.set_worker_id(999)")?;
-            let outcome = client.batch_execute("SELECT keywright.set_worker_id(999)");
-            let owner = format!("belongs to database \"{}\"", other.name());
-            (
-                expect_cause(outcome, Cause::WorkerIdInUse, &owner),
-                "no other database has",
-            )
-        }
-    })
-}
-
-/// Another transaction keeps keywright's table locked.
-fn held_up() -> Result<SqlError> {
-    let (database, mut holder) = client()?;
-    holder.batch_execute("SELECT keywright.create_tag('t'); BEGIN; LOCK TABLE keywright.tag")?;
-    let mut client = database.client()?;
-    client.batch_execute("SET keywright.refill_wait_ms_max = 50")?;
-    let outcome = client.batch_execute("SELECT next_biz_id('t')");
-    Ok(expect_cause(
-        outcome,
-        Cause::RefillTimeout,
-        "timed out after 50 ms",
-    ))
-}
-
-/// The tag becomes another after this transaction's snapshot was taken.
-fn overtaken() -> Result<SqlError> {
-    let (database, mut client) = client()?;
-    client.batch_execute("SELECT keywright.create_tag('t')")?;
-    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")?;
-    database.client()?.batch_execute(
-        "SELECT keywright.drop_tag('t'); SELECT keywright.create_tag('t', forget_issued => true)",
-    )?;
-    let outcome = client.batch_execute("SELECT keywright.alter_tag('t', step => 2000)");
-    Ok(expect_cause(
-        outcome,
-        Cause::Serialization,
-        "tag \"t\" was changed",
-    ))
-}
-
 fn without_privilege() -> Result<SqlError> {
     let statement = "SET ROLE failures_visitor; SELECT next_biz_id('t')";
     let prepare = "CREATE ROLE failures_visitor; SELECT keywright.create_tag('t');
@@ -419,23 +291,6 @@ fn without_privilege() -> Result<SqlError> {
         statement,
         Cause::Privilege,
         "permission denied for tag \"t\"",
-    )
-}
-
-/// The install script of another extension manages tags.
-fn in_a_script() -> Result<SqlError> {
-    let install = PgInstall::private(PgVersion::under_test()?)?;
-    let dir = install.extension_dir();
-    fs::write(dir.join("shop.control"), "default_version = '1'\n")?;
-    let script = "SELECT keywright.create_tag('t');";
-    fs::write(dir.join("shop--1.sql"), script)?;
-    let server = builder().install(install.into()).start()?;
-    refused_by(
-        &server,
-        "",
-        "CREATE EXTENSION shop",
-        Cause::InExtensionScript,
-        "create_tag() cannot be used",
     )
 }
 
