@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use keywright_store::assignment::{AssignedRow, AssignmentState};
-use keywright_store::{
-    AssignError, AssignedId, Assigning, Database, DatabaseSettings, KeySpec, Keys, RawDatabase,
-    RawSnowflakeSettings, ReleasedNumber, Severity, release_worker_id,
-};
-use keywright_testkit::{PgServer, Result, Stop};
+use keywright_store::assignment::AssignmentState;
+use keywright_store::{AssignError, KeySpec, ReleasedNumber, Severity, release_worker_id};
+use keywright_testkit::{Result, Stop};
 
-use crate::common::{Engine, IssuedLog, Schema, in_postgres, on_engines, open, open_with, runtime};
+use crate::common::{Engine, IssuedLog, in_postgres, on_engines, open, open_with, runtime};
+use crate::fleet::{Fleet, assigning, connect, draw, ranges, refusal};
 
 on_engines!(
     databases_that_ask_at_once_get_numbers_of_their_own,
@@ -20,105 +19,6 @@ on_engines!(
     programs_that_say_other_ranges_are_refused,
     after_a_restore_nothing_is_given_until_somebody_says_what_was,
 );
-
-fn ranges(leased: &str, assigned: &str) -> RawSnowflakeSettings {
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    RawSnowflakeSettings {
-        leased_worker_ids: some(leased),
-        assigned_worker_ids: some(assigned),
-        ..RawSnowflakeSettings::default()
-    }
-}
-
-/// A store that assigns, and a server with databases.
-struct Fleet {
-    schema: Schema,
-    snowflake: RawSnowflakeSettings,
-    server: Arc<PgServer>,
-}
-
-impl Fleet {
-    fn new(engine: Engine, name: &str, assigned: &str) -> Result<Fleet> {
-        let fleet = Fleet {
-            schema: Schema::of(engine, name)?,
-            snowflake: ranges("0-255", assigned),
-            server: Arc::new(PgServer::builder().start()?),
-        };
-        runtime()?.block_on(async {
-            let keys = fleet.keys()?;
-            keys.init().await?;
-            keys.record_worker_ids(false).await?;
-            Ok(fleet)
-        })
-    }
-
-    fn keys(&self) -> Result<Keys> {
-        open_with(&self.schema.raw(), &self.snowflake)
-    }
-
-    fn create(&self, database: &str) -> Result<()> {
-        in_postgres(
-            &self.server,
-            "postgres",
-            &format!("CREATE DATABASE {database}"),
-        )?;
-        in_postgres(&self.server, database, "CREATE EXTENSION keywright")?;
-        Ok(())
-    }
-
-    async fn ask(&self, database: &str, is_new: bool) -> Result<Assigning> {
-        assigning(self.keys()?, &self.server, database, is_new).await
-    }
-
-    async fn assign(&self, database: &str) -> Result<std::result::Result<AssignedId, AssignError>> {
-        Ok(self.ask(database, false).await?.run().await)
-    }
-
-    async fn rows(&self) -> Result<BTreeMap<u32, AssignedRow>> {
-        let rows = self.keys()?.assigned().await?;
-        Ok(rows.into_iter().map(|row| (row.worker_id, row)).collect())
-    }
-}
-
-async fn assigning(
-    keys: Keys,
-    server: &PgServer,
-    database: &str,
-    is_new: bool,
-) -> Result<Assigning> {
-    Ok(Assigning::new(
-        keys,
-        connect(server, database).await?,
-        is_new,
-    ))
-}
-
-async fn connect(server: &PgServer, database: &str) -> Result<Database> {
-    let settings = DatabaseSettings::new(&RawDatabase {
-        url: server.url(database),
-        ..RawDatabase::default()
-    })?;
-    Ok(Database::connect(&settings).await?)
-}
-
-/// Has a database issue; the worker id in its ids.
-fn draw(server: &PgServer, database: &str, log: &IssuedLog) -> Result<u32> {
-    let drawn = in_postgres(
-        server,
-        database,
-        "SELECT id, snowflake_worker(id) FROM (SELECT snowflake_id() AS id FROM generate_series(1, 5000)) AS drawn",
-    )?;
-    for row in &drawn {
-        log.add(database, row[0].parse()?);
-    }
-    Ok(drawn[0][1].parse()?)
-}
-
-/// Why a database issues nothing.
-fn refusal(server: &PgServer, database: &str) -> String {
-    let drawn = in_postgres(server, database, "SELECT snowflake_id()");
-    format!("{:?}", drawn.expect_err("it issues"))
-}
 
 fn databases_that_ask_at_once_get_numbers_of_their_own(engine: Engine) -> Result<()> {
     const DATABASES: usize = 20;
@@ -431,10 +331,7 @@ fn after_a_restore_nothing_is_given_until_somebody_says_what_was(engine: Engine)
         );
         fleet
             .keys()?
-            .restored(
-                std::time::Duration::from_secs(3600),
-                std::collections::BTreeMap::new(),
-            )
+            .restored(Duration::from_secs(3600), BTreeMap::new())
             .await?;
         let told = fleet.assign("new").await?.expect_err("513 may be given");
         assert!(

@@ -18,6 +18,7 @@ mod etcd_refusals;
 mod etcd_rows;
 mod failures;
 mod file;
+mod fleet;
 mod forwarder;
 mod generations;
 mod hidden;
