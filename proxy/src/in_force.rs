@@ -4,6 +4,7 @@ pub mod context;
 pub(crate) mod key_log;
 pub(crate) mod snapshot;
 mod sources;
+mod state;
 pub(crate) mod updates;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +20,10 @@ use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::in_force::sources::{follow_generations, follow_generations_but, held_by, leaving};
+use crate::in_force::state::State;
 use crate::metrics::{Counters, Metric};
-use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, KeyStandings, rule_name};
-use crate::tags_in_use::TagsInUse;
 use crate::users::PortUsers;
 
 pub use sources::{KeySpaces, Source, effective, key_spaces_of};
@@ -36,73 +36,6 @@ pub struct InForce {
     users: Option<PortUsers>,
     state: Mutex<State>,
     give: watch::Sender<Arc<ConfigSnapshot>>,
-}
-
-struct State {
-    config: Arc<Config>,
-    /// By listener.
-    seen: Vec<TableFacts>,
-    /// Nothing, before the store has answered.
-    known: Option<KeySpaces>,
-    /// What the store says of keys, for key ports; nothing, before it has answered.
-    standings: Option<KeyStandings>,
-    /// The rules that an attempt is about.
-    held: BTreeSet<RuleName>,
-    /// Rules that are to give keys and are not in force, of whose tables nobody knows that they are native.
-    waits_for_store: BTreeSet<RuleName>,
-    /// Tables without fence with ids of their own that are still to be given.
-    ahead: Ahead,
-    version: u64,
-}
-
-impl State {
-    /// By their place in the configuration: new statements on their tables wait.
-    fn held(&self) -> Vec<usize> {
-        self.places(|_, name| self.known.is_some() && self.held.contains(name))
-    }
-
-    /// By their place: INSERTs on their tables wait. Before the store has answered nobody knows where the keys of those come from that
-    /// are to have some.
-    fn waits_for_store(&self) -> Vec<usize> {
-        self.places(|configured, name| {
-            let wants_keys = configured.is_switched && configured.rule.mode == Mode::Rewrite;
-            let is_known = self.known.as_ref().is_some_and(|known| {
-                let source = known.get(name);
-                !self.waits_for_store.contains(name) || source.is_some_and(|its| its.keys.is_some())
-            });
-            wants_keys && !is_known
-        })
-    }
-
-    fn places(&self, is_such: impl Fn(&Configured, &RuleName) -> bool) -> Vec<usize> {
-        let rules = self.config.rules.iter().enumerate();
-        let such = rules.filter(|(_, configured)| is_such(configured, &rule_name(configured)));
-        such.map(|(at, _)| at).collect()
-    }
-
-    fn snapshot(
-        &self,
-        keys: &Keys,
-        counters: &Counters,
-        own_key: &Arc<OwnKey>,
-        users: Option<&PortUsers>,
-    ) -> Result<ConfigSnapshot> {
-        let config = effective(&self.config, self.known.as_ref());
-        let in_use = Arc::new(TagsInUse::of(&[&self.config, &config]));
-        let standings = self.standings.as_ref();
-        let ports = PortKeys::all(&config, keys, counters, standings, users, &in_use);
-        let ports = ports.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        let snapshot = ConfigSnapshot::new(
-            &config,
-            keys,
-            &self.seen,
-            counters,
-            own_key,
-            (self.version, &self.held(), &self.waits_for_store()),
-            &self.ahead,
-        )?;
-        Ok(snapshot.with_ports(ports))
-    }
 }
 
 impl InForce {
