@@ -58,34 +58,59 @@ const USUAL: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
 /// Packet malformed: 1156.
 const MALFORMED: &[u8] = b"\xFF\x84\x04#08S01keywright: ";
 
+/// What the proxy has of a listener.
+struct Proxy {
+    protection: Protection,
+    own_key: Arc<OwnKey>,
+    span: ConnectionSpan,
+}
+
+impl Proxy {
+    fn without_tls() -> Proxy {
+        Proxy {
+            protection: Protection {
+                client: TlsMode::Disabled,
+                upstream: TlsMode::Disabled,
+                rsa_key: None,
+            },
+            own_key: Arc::new(OwnKey::made_when_needed()),
+            span: ConnectionSpan::new(1),
+        }
+    }
+
+    fn terms(&self) -> LoginSettings<'_> {
+        LoginSettings {
+            protection: &self.protection,
+            own_key: &self.own_key,
+            has_rules: true,
+            limits: Limits::default(),
+            patience: WAIT_MAX,
+            span: &self.span,
+        }
+    }
+}
+
+/// A client, the proxy's side of it, the proxy's side of a server that has greeted, and the server.
+async fn connected() -> Result<(UnixStream, Stream, Pending, UnixStream)> {
+    let (client, from_client) = UnixStream::pair()?;
+    let (to_server, mut server) = UnixStream::pair()?;
+    server.write_all(&greeting()).await?;
+    let upstream = Pending::greeted(Stream::Unix(to_server)).await?;
+    Ok((client, Stream::Unix(from_client), upstream, server))
+}
+
 /// A client introduces itself so, gives each of these packets of the server's the answer beside it, and is refused for what it has said
 /// last. What the server has heard, first and last.
 async fn refused(
     introduction: &[u8],
     dialogue: &[(&[u8], &[u8])],
 ) -> Result<(FromProxy, FromProxy)> {
-    let (mut client, from_client) = UnixStream::pair()?;
-    let (to_server, mut server) = UnixStream::pair()?;
-    let protection = Protection {
-        client: TlsMode::Disabled,
-        upstream: TlsMode::Disabled,
-        rsa_key: None,
-    };
-    let own_key = Arc::new(OwnKey::made_when_needed());
-    let span = ConnectionSpan::new(1);
-    let terms = LoginSettings {
-        protection: &protection,
-        own_key: &own_key,
-        has_rules: true,
-        limits: Limits::default(),
-        patience: WAIT_MAX,
-        span: &span,
-    };
-    server.write_all(&greeting()).await?;
-    let mut upstream = Pending::greeted(Stream::Unix(to_server)).await?;
+    let proxy = Proxy::without_tls();
+    let (mut client, from_client, mut upstream, mut server) = connected().await?;
+    let terms = proxy.terms();
     let login = async {
-        let ended = handshake::run(Stream::Unix(from_client), &mut upstream, &terms).await?;
-        upstream.finish(&span).await;
+        let ended = handshake::run(from_client, &mut upstream, &terms).await?;
+        upstream.finish(&proxy.span).await;
         // Kept: a socket that is closed with bytes unread takes along what was said.
         let Ended::Refused(stream) = ended else {
             bail!("nobody was to be let in");
@@ -155,30 +180,14 @@ async fn what_no_proof_can_be_is_a_wrong_password() -> Result<()> {
 
 #[tokio::test]
 async fn a_server_that_waits_no_longer_is_heard_by_the_client() -> Result<()> {
-    let (mut client, from_client) = UnixStream::pair()?;
-    let (to_server, mut server) = UnixStream::pair()?;
-    let protection = Protection {
-        client: TlsMode::Disabled,
-        upstream: TlsMode::Disabled,
-        rsa_key: None,
-    };
-    let own_key = Arc::new(OwnKey::made_when_needed());
-    let span = ConnectionSpan::new(1);
-    let terms = LoginSettings {
-        protection: &protection,
-        own_key: &own_key,
-        has_rules: true,
-        limits: Limits::default(),
-        patience: WAIT_MAX,
-        span: &span,
-    };
+    let proxy = Proxy::without_tls();
+    let (mut client, from_client, mut upstream, mut server) = connected().await?;
+    let terms = proxy.terms();
     let error = packet(
         1,
         b"\xFF\x87\x04#08S01Got timeout reading communication packets",
     );
-    server.write_all(&greeting()).await?;
-    let mut upstream = Pending::greeted(Stream::Unix(to_server)).await?;
-    let login = handshake::run(Stream::Unix(from_client), &mut upstream, &terms);
+    let login = handshake::run(from_client, &mut upstream, &terms);
     let play = async {
         let mut heard = vec![0; greeting().len()];
         client.read_exact(&mut heard).await?;
