@@ -101,7 +101,8 @@ fn introduction(flavour: Flavour, user: &str) -> Vec<u8> {
     login_request(USUAL, user, b"", other)
 }
 
-fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
+/// A server that counts errors, with the accounts `app` and `half`, and a proxy that comes to it from [`ELSEWHERE`].
+fn counting_server(flavour: Flavour) -> Result<(Upstream, ProxyConfig)> {
     let errors_max = format!("--max-connect-errors={ERRORS_MAX}");
     let server = Upstream::start_with(flavour, &["--skip-name-resolve=0", &errors_max])?;
     server.run(
@@ -110,32 +111,39 @@ fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
     )?;
     let config = ProxyConfig {
         upstream_ports: vec![forwarder(server.port())?],
-        more: "[limits]\nanswer_ms_max = 3000\n".to_owned(),
         ..ProxyConfig::before(&server, &make_store(&server, "keywright", &[])?)
     };
-    let proxy = ProxyProcess::start(config)?;
+    Ok((server, config))
+}
+
+/// The server has blocked nobody.
+fn app_can_log_in(proxy: &ProxyProcess, after: &str) -> Result<()> {
     let login = Login {
         user: "app".to_owned(),
         ..Login::root("mysql")
     };
-    let can_log_in = |after: &str| {
-        let wire = Wire::connect_tcp(proxy.port(), &login);
-        wire.map(drop).with_context(|| after.to_owned())
-    };
-    can_log_in("nothing")?;
+    let wire = Wire::connect_tcp(proxy.port(), &login);
+    wire.map(drop).with_context(|| after.to_owned())
+}
+
+fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
+    let (_server, mut config) = counting_server(flavour)?;
+    config.more = "[limits]\nanswer_ms_max = 3000\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    app_can_log_in(&proxy, "nothing")?;
     // A balancer's probes: with and without waiting for the greeting.
     for _ in 0..ERRORS_MAX * 5 {
         drop(connect(proxy.port())?);
         packet(&mut connect(proxy.port())?)?;
     }
-    can_log_in("probes")?;
+    app_can_log_in(&proxy, "probes")?;
     for _ in 0..ERRORS_MAX * 2 {
         let mut client = connect(proxy.port())?;
         packet(&mut client)?;
         client.write_all(&introduction(flavour, "half"))?;
         packet(&mut client)?;
     }
-    can_log_in("logins that were left in the middle")?;
+    app_can_log_in(&proxy, "logins that were left in the middle")?;
     let mut silent = (0..ERRORS_MAX * 2)
         .map(|_| connect(proxy.port()))
         .collect::<Result<Vec<_>>>()?;
@@ -144,34 +152,21 @@ fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
         let shown = packet(client)?;
         assert!(shown.starts_with(b"\xFF\x87\x04#08S01"), "{shown:?}");
     }
-    can_log_in("clients that say nothing")?;
+    app_can_log_in(&proxy, "clients that say nothing")?;
     assert!(!proxy.log().contains("panicked"), "{}", proxy.log());
     Ok(())
 }
 
 /// What a client that has no account may say in a login, and have the server count.
 fn nothing_that_a_client_says_blocks_the_others(flavour: Flavour) -> Result<()> {
-    let errors_max = format!("--max-connect-errors={ERRORS_MAX}");
-    let server = Upstream::start_with(flavour, &["--skip-name-resolve=0", &errors_max])?;
-    server.run(
-        "mysql",
-        "CREATE USER app@'%'; GRANT ALL ON *.* TO app@'%'; CREATE USER half@'%' IDENTIFIED BY 'secret'",
-    )?;
+    let (server, config) = counting_server(flavour)?;
     if flavour == Flavour::MariaDb {
         server.run(
             "mysql",
             "INSTALL SONAME 'auth_ed25519'; CREATE USER signed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('secret')",
         )?;
     }
-    let config = ProxyConfig {
-        upstream_ports: vec![forwarder(server.port())?],
-        ..ProxyConfig::before(&server, &make_store(&server, "keywright", &[])?)
-    };
     let proxy = ProxyProcess::start(config)?;
-    let login = Login {
-        user: "app".to_owned(),
-        ..Login::root("mysql")
-    };
     // So often that the server would let nobody in, had it counted. What a client says, in turn with the server; whether it waits to be
     // refused.
     let try_often = |what: &str, said: &[Vec<u8>], is_refused: bool| -> Result<()> {
@@ -188,8 +183,7 @@ fn nothing_that_a_client_says_blocks_the_others(flavour: Flavour) -> Result<()> 
                 "{what}: {shown:?}"
             );
         }
-        let wire = Wire::connect_tcp(proxy.port(), &login);
-        wire.map(drop).with_context(|| what.to_owned())
+        app_can_log_in(&proxy, what)
     };
     let (native, sha2) = ("mysql_native_password", "caching_sha2_password");
     let usual = login_request(USUAL, "half", b"", native);
