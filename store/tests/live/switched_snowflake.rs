@@ -142,44 +142,54 @@ fn a_switch_to_keys_is_made_again_while_others_issue() -> Result<()> {
     Ok(())
 }
 
-/// Nobody has had a lease since tables went over from a tag to snowflake ids: what comes next begins above the tag's keys all the same.
-#[test]
-fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<()> {
+/// Tables leave snowflake ids on each engine: for native ids, and for keys of tag `b`. Each time in a store of its own.
+fn on_leaving(name: &str, test: impl AsyncFn(&Schema, Option<&str>) -> Result<()>) -> Result<()> {
     for engine in Engine::ALL {
         for next in [None, Some("b")] {
-            let schema = format!("kw_switch_unleased_{}", next.unwrap_or("off"));
+            let schema = format!("kw_switch_{name}_{}", next.unwrap_or("off"));
             let schema = Schema::of(engine, &schema)?;
-            runtime()?.block_on(async {
-                let keys = open(&schema.raw())?;
-                keys.init().await?;
-                for tags in ["a", "b"] {
-                    keys.create_tag(&tag(tags), &small_steps(100)).await?;
-                }
-                let board = Switchboard::new(&keys);
-                for (from, to) in [(None, Some("a")), (Some("a"), Some("snowflake"))] {
-                    let attempt = board.begin(&[change(from, to)]).await?.unwrap();
-                    let committed = board
-                        .commit(attempt, Reached::above(700_000), here())
-                        .await?;
-                    assert_eq!(committed, Committed::Done);
-                }
-                let span = board.span(&KeySpace::Snowflake).await?.unwrap();
-                assert!(span.bound >= 700_000, "{span:?}");
-                let attempt = board.begin(&[change(Some("snowflake"), next)]).await?;
-                let committed = board
-                    .commit(attempt.unwrap(), Reached::default(), here())
-                    .await?;
-                assert_eq!(committed, Committed::Done);
-                let first = match next {
-                    None => board.standing().await?.rules[0].above,
-                    Some(tag) => board.span(&space(tag)).await?.map(|its| its.bound),
-                };
-                assert!(first >= Some(700_000), "{first:?}");
-                Ok::<(), anyhow::Error>(())
-            })?;
+            runtime()?.block_on(test(&schema, next))?;
         }
     }
     Ok(())
+}
+
+/// The first number that tables get that have left snowflake ids: of their counters, or of that tag.
+async fn first_of(board: &Switchboard, next: Option<&str>) -> Result<Option<u64>> {
+    Ok(match next {
+        None => board.standing().await?.rules[0].above,
+        Some(tag) => board.span(&space(tag)).await?.map(|its| its.bound),
+    })
+}
+
+/// Nobody has had a lease since tables went over from a tag to snowflake ids: what comes next begins above the tag's keys all the same.
+#[test]
+fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<()> {
+    on_leaving("unleased", async |schema: &Schema, next: Option<&str>| {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for tags in ["a", "b"] {
+            keys.create_tag(&tag(tags), &small_steps(100)).await?;
+        }
+        let board = Switchboard::new(&keys);
+        for (from, to) in [(None, Some("a")), (Some("a"), Some("snowflake"))] {
+            let attempt = board.begin(&[change(from, to)]).await?.unwrap();
+            let committed = board
+                .commit(attempt, Reached::above(700_000), here())
+                .await?;
+            assert_eq!(committed, Committed::Done);
+        }
+        let span = board.span(&KeySpace::Snowflake).await?.unwrap();
+        assert!(span.bound >= 700_000, "{span:?}");
+        let attempt = board.begin(&[change(Some("snowflake"), next)]).await?;
+        let committed = board
+            .commit(attempt.unwrap(), Reached::default(), here())
+            .await?;
+        assert_eq!(committed, Committed::Done);
+        let first = first_of(&board, next).await?;
+        assert!(first >= Some(700_000), "{first:?}");
+        Ok(())
+    })
 }
 
 async fn go_over_to_snowflake_ids(board: &Switchboard) -> Result<()> {
@@ -208,56 +218,46 @@ fn tables_leave_worker_ids_of_another_server_that_nobody_holds_any_more() -> Res
         lease_ms: 3_600_000,
         ..RawSnowflakeSettings::default()
     };
-    for engine in Engine::ALL {
-        for next in [None, Some("b")] {
-            let schema = format!("kw_switch_foreign_{}", next.unwrap_or("off"));
-            let schema = Schema::of(engine, &schema)?;
-            runtime()?.block_on(async {
-                let keys = open(&schema.raw())?;
-                keys.init().await?;
-                keys.create_tag(&tag("b"), &small_steps(100)).await?;
-                let board = Switchboard::new(&keys);
-                go_over_to_snowflake_ids(&board).await?;
-                let killed = open_with(&schema.raw(), &long_lease)?;
-                let taken = killed.source(&KeySpec::Snowflake)?.take(1, true).await?;
-                let issued = taken.number(0).unwrap();
-                drop(killed);
-                schema.sql("UPDATE keywright_worker SET server = 'another'")?;
-                let left = board.begin(&[change(Some("snowflake"), next)]).await?;
-                let left = left.unwrap();
-                let refused = Committed::Refused(KeySpace::Snowflake, CommitRefusal::Foreign);
-                let committed = board.commit(left, Reached::default(), here()).await?;
-                assert_eq!(committed, refused, "it may still issue");
+    on_leaving("foreign", async |schema: &Schema, next: Option<&str>| {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("b"), &small_steps(100)).await?;
+        let board = Switchboard::new(&keys);
+        go_over_to_snowflake_ids(&board).await?;
+        let killed = open_with(&schema.raw(), &long_lease)?;
+        let taken = killed.source(&KeySpec::Snowflake)?.take(1, true).await?;
+        let issued = taken.number(0).unwrap();
+        drop(killed);
+        schema.sql("UPDATE keywright_worker SET server = 'another'")?;
+        let left = board.begin(&[change(Some("snowflake"), next)]).await?;
+        let left = left.unwrap();
+        let refused = Committed::Refused(KeySpace::Snowflake, CommitRefusal::Foreign);
+        let committed = board.commit(left, Reached::default(), here()).await?;
+        assert_eq!(committed, refused, "it may still issue");
 
-                schema.sql(&format!(
-                    "UPDATE keywright_worker SET expires_at = {}",
-                    schema.long_ago()
-                ))?;
-                let reach = reach_of_lost()?;
-                let committed = board.commit(left, Reached::default(), here()).await?;
-                assert_eq!(committed, Committed::Done);
-                let first = match next {
-                    None => board.standing().await?.rules[0].above,
-                    Some(tag) => board.span(&space(tag)).await?.map(|its| its.bound),
-                };
-                let first = first.unwrap();
-                assert!(first > issued && first > reach, "{first} {issued} {reach}");
+        schema.sql(&format!(
+            "UPDATE keywright_worker SET expires_at = {}",
+            schema.long_ago()
+        ))?;
+        let reach = reach_of_lost()?;
+        let committed = board.commit(left, Reached::default(), here()).await?;
+        assert_eq!(committed, Committed::Done);
+        let first = first_of(&board, next).await?;
+        let first = first.unwrap();
+        assert!(first > issued && first > reach, "{first} {issued} {reach}");
 
-                assert_eq!(next.is_none(), board.complete(left).await?);
-                let back = board.begin(&[change(next, Some("snowflake"))]).await?;
-                let back = back.unwrap();
-                assert!(board.record(back, recorded("orders", first + 1)).await?);
-                let committed = board.commit(back, Reached::default(), here()).await?;
-                let is_ahead = matches!(
-                    committed,
-                    Committed::Refused(KeySpace::Snowflake, CommitRefusal::Ahead(..))
-                );
-                assert!(is_ahead, "{committed:?}");
-                Ok::<(), anyhow::Error>(())
-            })?;
-        }
-    }
-    Ok(())
+        assert_eq!(next.is_none(), board.complete(left).await?);
+        let back = board.begin(&[change(next, Some("snowflake"))]).await?;
+        let back = back.unwrap();
+        assert!(board.record(back, recorded("orders", first + 1)).await?);
+        let committed = board.commit(back, Reached::default(), here()).await?;
+        let is_ahead = matches!(
+            committed,
+            Committed::Refused(KeySpace::Snowflake, CommitRefusal::Ahead(..))
+        );
+        assert!(is_ahead, "{committed:?}");
+        Ok(())
+    })
 }
 
 /// No lease of it is anybody's, and all were written by another server.
