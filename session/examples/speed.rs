@@ -9,10 +9,7 @@ use std::time::Instant;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, KeyForm, Server};
-use keywright_session::{
-    Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
-    SessionFacts, SeveralRows, Step,
-};
+use keywright_session::{Limits, Pattern, Rule, Rules, Session, SessionFacts, Step};
 use keywright_wire::capability::{DEPRECATE_EOF, PROTOCOL_41};
 use keywright_wire::protocol::{COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE};
 
@@ -32,19 +29,9 @@ fn command(code: u8, body: &[u8]) -> Vec<u8> {
 
 fn session() -> Result<Session, Box<dyn Error>> {
     let rule = Rule {
-        table: Pattern::parse("shop.t")?,
-        column: "id".to_owned(),
-        form: KeyForm::Integer,
-        on_explicit: OnExplicit::Keep,
-        on_unsupported: OnUnsupported::Refuse,
-        on_ambiguous_id: OnAmbiguousId::First,
-        several_rows: SeveralRows::Spaced,
-        mode: Mode::Rewrite,
-        bits_max: 63,
-        keys_max: u64::MAX,
-        watched: false,
         repeatable: true,
         is_signed: true,
+        ..Rule::new(Pattern::parse("shop.t")?, "id", KeyForm::Integer)
     };
     let facts = SessionFacts {
         server: Server {

@@ -34,19 +34,10 @@ impl Imagine for Examples {
 
 fn rule(on_unsupported: OnUnsupported) -> Rule {
     Rule {
-        table: Pattern::parse("shop.*").unwrap(),
-        column: "id".to_owned(),
-        form: KeyForm::Integer,
-        on_explicit: OnExplicit::Keep,
         on_unsupported,
-        on_ambiguous_id: OnAmbiguousId::First,
-        several_rows: SeveralRows::Spaced,
-        mode: Mode::Rewrite,
-        bits_max: 63,
-        keys_max: u64::MAX,
-        watched: false,
         repeatable: true,
         is_signed: true,
+        ..Rule::new(Pattern::parse("shop.*").unwrap(), "id", KeyForm::Integer)
     }
 }
 

@@ -1,9 +1,7 @@
 //! One rule, as it is written and as it is once everything about it has been checked.
 
 use keywright_rewrite::KeyForm;
-use keywright_session::{
-    Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, SeveralRows,
-};
+use keywright_session::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
 use keywright_store::{KeyKind, KeySpec, UuidForm};
 
 use crate::config::configured::Configured;
@@ -47,9 +45,6 @@ pub(super) fn configured(
     };
     Some(Configured {
         rule: Rule {
-            table,
-            column: raw.column.clone(),
-            form: form(&spec),
             on_explicit: if keep {
                 OnExplicit::Keep
             } else {
@@ -65,19 +60,14 @@ pub(super) fn configured(
             } else {
                 OnAmbiguousId::Refuse
             },
-            // Until it is known which tags hide how many keys there are.
-            several_rows: SeveralRows::Spaced,
             mode: if rewrite {
                 Mode::Rewrite
             } else {
                 Mode::Observe
             },
             bits_max: raw.bits_max,
-            // Until the store's settings are known.
-            keys_max: u64::MAX,
-            watched: false,
-            repeatable: false,
-            is_signed: false,
+            // Until it is known which tags hide how many keys there are, what the store allows, and how the tables are.
+            ..Rule::new(table, &raw.column, form(&spec))
         },
         spec,
         // Until it is known whose tags they are.

@@ -13,10 +13,7 @@ use keywright_proxy::connection::stream::Stream;
 use keywright_proxy::in_force::context::ListenerContext;
 use keywright_proxy::metrics::Counters;
 use keywright_rewrite::{Flavour, KeyForm, Server};
-use keywright_session::{
-    Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
-    SessionFacts, SeveralRows,
-};
+use keywright_session::{Limits, Pattern, Rule, Rules, Session, SessionFacts};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
@@ -51,19 +48,9 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
 /// A rule for a table that nobody uses, so that commands are followed.
 fn elsewhere() -> Result<Rule> {
     Ok(Rule {
-        table: Pattern::parse("elsewhere.t")?,
-        column: "id".to_owned(),
-        form: KeyForm::Integer,
-        on_explicit: OnExplicit::Keep,
-        on_unsupported: OnUnsupported::Refuse,
-        on_ambiguous_id: OnAmbiguousId::First,
-        several_rows: SeveralRows::Spaced,
-        mode: Mode::Rewrite,
-        bits_max: 63,
-        keys_max: u64::MAX,
-        watched: false,
         repeatable: true,
         is_signed: true,
+        ..Rule::new(Pattern::parse("elsewhere.t")?, "id", KeyForm::Integer)
     })
 }
 

@@ -85,6 +85,26 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// As it is where nothing more is said, and before anybody knows more of its tables, its keys and where they come from.
+    #[must_use]
+    pub fn new(table: Pattern, column: &str, form: KeyForm) -> Self {
+        Self {
+            table,
+            column: column.to_owned(),
+            form,
+            on_explicit: OnExplicit::Keep,
+            on_unsupported: OnUnsupported::Refuse,
+            on_ambiguous_id: OnAmbiguousId::First,
+            several_rows: SeveralRows::Spaced,
+            mode: Mode::Rewrite,
+            bits_max: 63,
+            keys_max: u64::MAX,
+            watched: false,
+            repeatable: false,
+            is_signed: false,
+        }
+    }
+
     /// What holds for its tables.
     pub(super) fn traits(&self) -> TableTraits {
         TableTraits {

@@ -2,27 +2,10 @@
 
 use keywright_rewrite::KeyForm;
 
-use super::{
-    KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
-    Rules, SeveralRows, TableSnapshot, View, ViewKey,
-};
+use super::{KeyColumnState, Pattern, PatternError, Rule, Rules, TableSnapshot, View, ViewKey};
 
 fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
-    let rule = Rule {
-        table: Pattern::parse(pattern)?,
-        column: "id".to_owned(),
-        form: KeyForm::Integer,
-        on_explicit: OnExplicit::Keep,
-        on_unsupported: OnUnsupported::Refuse,
-        on_ambiguous_id: OnAmbiguousId::First,
-        several_rows: SeveralRows::Spaced,
-        mode: Mode::Rewrite,
-        bits_max: 63,
-        keys_max: u64::MAX,
-        watched: false,
-        repeatable: false,
-        is_signed: false,
-    };
+    let rule = Rule::new(Pattern::parse(pattern)?, "id", KeyForm::Integer);
     Ok(Rules::new(vec![rule], lower_case))
 }
 

@@ -6,9 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use keywright_rewrite::{Flavour as Reads, KeyForm, Server};
-use keywright_session::{
-    Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, SeveralRows,
-};
+use keywright_session::{Pattern, Rule, Rules};
 use keywright_testkit::corpus::{self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Side, TwinKeys};
 use keywright_testkit::{Flavour, Result, Upstream, workspace_root};
 
@@ -16,19 +14,13 @@ keywright_testkit::on_both_flavours!(corpus_is_what_native_auto_increment_shows)
 
 fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
     Ok(Rule {
-        table: Pattern::parse(&format!("corpus_p*{schema_ends}.{table}"))?,
-        column: "id".to_owned(),
-        form: KeyForm::Integer,
-        on_explicit: OnExplicit::Keep,
-        on_unsupported: OnUnsupported::Refuse,
-        on_ambiguous_id: OnAmbiguousId::First,
-        several_rows: SeveralRows::Spaced,
-        mode: Mode::Rewrite,
-        bits_max: 63,
-        keys_max: u64::MAX,
-        watched: false,
         repeatable: true,
         is_signed: !table.starts_with("t_u"),
+        ..Rule::new(
+            Pattern::parse(&format!("corpus_p*{schema_ends}.{table}"))?,
+            "id",
+            KeyForm::Integer,
+        )
     })
 }
 

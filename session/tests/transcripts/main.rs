@@ -98,19 +98,9 @@ fn use_in_several() {
     r.output();
     // A rule for one schema only.
     let rule = Rule {
-        table: Pattern::parse("other.t").unwrap(),
-        column: "id".into(),
-        form: KeyForm::Integer,
-        on_explicit: OnExplicit::Keep,
-        on_unsupported: OnUnsupported::Refuse,
-        on_ambiguous_id: OnAmbiguousId::First,
-        several_rows: SeveralRows::Spaced,
-        mode: Mode::Rewrite,
-        bits_max: 63,
-        keys_max: u64::MAX,
-        watched: false,
         repeatable: true,
         is_signed: true,
+        ..Rule::new(Pattern::parse("other.t").unwrap(), "id", KeyForm::Integer)
     };
     let facts = SessionFacts {
         server: Server {

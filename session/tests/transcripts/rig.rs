@@ -115,19 +115,9 @@ pub(crate) fn facts(server: Server, caps: u64) -> SessionFacts {
 
 fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
     let rule = Rule {
-        table: Pattern::parse("*.t").unwrap(),
-        column: "id".into(),
-        form,
-        on_explicit: OnExplicit::Keep,
-        on_unsupported: OnUnsupported::Refuse,
-        on_ambiguous_id: OnAmbiguousId::First,
-        several_rows: SeveralRows::Spaced,
-        mode: Mode::Rewrite,
-        bits_max: 63,
-        keys_max: u64::MAX,
-        watched: false,
         repeatable: true,
         is_signed: true,
+        ..Rule::new(Pattern::parse("*.t").unwrap(), "id", form)
     };
     let facts = SessionFacts {
         limits,
