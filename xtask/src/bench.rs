@@ -185,12 +185,7 @@ impl Bench {
 impl Pg {
     fn run(self) -> Result<()> {
         let sizes = Sizes::new(self.quick, self.rounds);
-        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
-            bail!(
-                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
-                sizes.rounds
-            );
-        }
+        enough_to_write(self.write, sizes.rounds)?;
         show(&measure(sizes, &self.only)?, Part::Pg, self.write)
     }
 }
@@ -201,12 +196,7 @@ impl Proxy {
             rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 5 }),
             run_s: if self.quick { 1 } else { 3 },
         };
-        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
-            bail!(
-                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
-                sizes.rounds
-            );
-        }
+        enough_to_write(self.write, sizes.rounds)?;
         show(&proxy::measure(sizes)?, Part::Proxy, self.write)
     }
 }
@@ -217,12 +207,7 @@ impl Port {
             rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 7 }),
             run_ms: if self.quick { 500 } else { 2_000 },
         };
-        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
-            bail!(
-                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
-                sizes.rounds
-            );
-        }
+        enough_to_write(self.write, sizes.rounds)?;
         show(&port::measure(sizes)?, Part::Port, self.write)
     }
 }
@@ -233,14 +218,17 @@ impl Store {
             rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 7 }),
             run_ms: if self.quick { 500 } else { 2_000 },
         };
-        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
-            bail!(
-                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
-                sizes.rounds
-            );
-        }
+        enough_to_write(self.write, sizes.rounds)?;
         show(&store::measure(sizes)?, Part::Store, self.write)
     }
+}
+
+/// Before anything is measured.
+fn enough_to_write(write: bool, rounds: u16) -> Result<()> {
+    if write && rounds < ROUNDS_TO_WRITE {
+        bail!("--write needs at least {ROUNDS_TO_WRITE} rounds, not {rounds}");
+    }
+    Ok(())
 }
 
 fn show(report: &Report, part: Part, write: bool) -> Result<()> {
