@@ -7,13 +7,16 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+#[path = "../common/checked.rs"]
+mod checked;
 mod protocol;
 mod world;
 
 use std::time::Instant;
 
+use checked::is_large;
 use protocol::{Action, Flaw};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 use world::{Budget, World};
 
 /// No id is issued twice.
@@ -53,23 +56,9 @@ impl Model for HandOver {
 
 impl HandOver {
     /// How many states there are, and how an id comes twice in as few steps as possible.
-    fn look(&self) -> (usize, bool, Option<Vec<Action>>) {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let checker = self.clone().checker().threads(threads);
-        let wanted = HasDiscoveries::AnyOf([TWICE].into());
-        let checker = checker.finish_when(wanted).spawn_bfs().join();
-        let mut found = checker.discoveries();
-        let path = found.remove(TWICE).map(|path| path.into_actions());
-        (
-            checker.unique_state_count(),
-            found.contains_key(LATER),
-            path,
-        )
+    fn look(self) -> (usize, bool, Option<Vec<Action>>) {
+        checked::look(self, TWICE, LATER)
     }
-}
-
-fn is_large() -> bool {
-    std::env::var("KEYWRIGHT_MODEL").is_ok_and(|size| size == "large")
 }
 
 /// Databases are restored from backups, their own and the other's.

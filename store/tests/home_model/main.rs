@@ -5,13 +5,16 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+#[path = "../common/checked.rs"]
+mod checked;
 mod protocol;
 mod world;
 
 use std::time::Instant;
 
+use checked::look;
 use protocol::{Action, Flaw};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 use world::{Budget, World};
 
 /// No id is issued twice.
@@ -51,18 +54,6 @@ impl Model for Homes {
     }
 }
 
-/// How many states there are, whether the tag went around, and how an id comes twice in as few steps as possible.
-fn look(model: &Homes) -> (usize, bool, Option<Vec<Action>>) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let checker = model.clone().checker().threads(threads);
-    let wanted = HasDiscoveries::AnyOf([TWICE].into());
-    let checker = checker.finish_when(wanted).spawn_bfs().join();
-    let mut found = checker.discoveries();
-    let path = found.remove(TWICE).map(|path| path.into_actions());
-    let around = found.contains_key(AROUND);
-    (checker.unique_state_count(), around, path)
-}
-
 const BUDGET: Budget = Budget {
     issues: 3,
     makes: 0,
@@ -81,11 +72,12 @@ const MAKING: Budget = Budget {
 fn every_order_of_moves_and_inits_keeps_ids_apart() {
     for (is_there, budget) in [(true, BUDGET), (false, MAKING)] {
         let begun = Instant::now();
-        let (states, around, path) = look(&Homes {
+        let model = Homes {
             flaw: None,
             is_there,
             budget,
-        });
+        };
+        let (states, around, path) = look(model, TWICE, AROUND);
         println!("{states} states, {:?}", begun.elapsed());
         assert!(path.is_none(), "{path:#?}");
         // A model in which nothing happens proves nothing.
@@ -119,7 +111,7 @@ fn every_omission_that_repeats_ids_is_found() {
             is_there,
             budget: if is_there { BUDGET } else { MAKING },
         };
-        let (states, _, path) = look(&model);
+        let (states, _, path) = look(model, TWICE, AROUND);
         let steps = path.as_ref().map(Vec::len);
         println!(
             "{flaw:?}: {steps:?} steps, {states} states, {:?}",

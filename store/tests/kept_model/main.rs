@@ -7,13 +7,15 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+#[path = "../common/checked.rs"]
+mod checked;
 mod protocol;
 mod world;
 
 use std::time::Instant;
 
 use protocol::{Action, Flaw};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 use world::{Budget, World};
 
 /// No id is issued twice.
@@ -53,18 +55,8 @@ impl Model for Kept {
 
 impl Kept {
     /// How many states there are, and how an id comes twice in as few steps as possible.
-    fn look(&self) -> (usize, bool, Option<Vec<Action>>) {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let checker = self.clone().checker().threads(threads);
-        let wanted = HasDiscoveries::AnyOf([TWICE].into());
-        let checker = checker.finish_when(wanted).spawn_bfs().join();
-        let mut found = checker.discoveries();
-        let path = found.remove(TWICE).map(|path| path.into_actions());
-        (
-            checker.unique_state_count(),
-            found.contains_key(GO_ON),
-            path,
-        )
+    fn look(self) -> (usize, bool, Option<Vec<Action>>) {
+        checked::look(self, TWICE, GO_ON)
     }
 }
 
@@ -101,10 +93,13 @@ fn larger(budget: Budget) -> Budget {
 
 #[test]
 fn however_programs_end_and_files_come_back_ids_stay_apart() {
-    let is_large = std::env::var("KEYWRIGHT_MODEL").is_ok_and(|size| size == "large");
     for budget in [COPIED, RESTARTED, SWITCHED] {
         let begun = Instant::now();
-        let budget = if is_large { larger(budget) } else { budget };
+        let budget = if checked::is_large() {
+            larger(budget)
+        } else {
+            budget
+        };
         let (states, goes_on, path) = Kept { flaws: &[], budget }.look();
         println!("{states} states, {:?}", begun.elapsed());
         assert!(path.is_none(), "{path:#?}");

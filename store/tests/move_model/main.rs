@@ -5,13 +5,16 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+#[path = "../common/checked.rs"]
+mod checked;
 mod protocol;
 mod world;
 
 use std::time::Instant;
 
+use checked::{is_large, look};
 use protocol::{Action, Flaw};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 use world::{Budget, World};
 
 /// No id is issued twice.
@@ -49,21 +52,6 @@ impl Model for Move {
     }
 }
 
-/// How many states there are, whether the tag went around, and how an id comes twice in as few steps as possible.
-fn look(model: &Move) -> (usize, bool, Option<Vec<Action>>) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let checker = model.clone().checker().threads(threads);
-    let wanted = HasDiscoveries::AnyOf([TWICE].into());
-    let checker = checker.finish_when(wanted).spawn_bfs().join();
-    let mut found = checker.discoveries();
-    let path = found.remove(TWICE).map(|path| path.into_actions());
-    (
-        checker.unique_state_count(),
-        found.contains_key(AROUND),
-        path,
-    )
-}
-
 const BUDGET: Budget = Budget {
     issues: 3,
     reservations: 0,
@@ -77,7 +65,7 @@ const BUDGET: Budget = Budget {
 #[test]
 fn every_order_of_a_move_keeps_ids_apart() {
     let begun = Instant::now();
-    let budget = match std::env::var("KEYWRIGHT_MODEL").is_ok_and(|size| size == "large") {
+    let budget = match is_large() {
         true => Budget {
             crashes: 1,
             losses: 1,
@@ -86,7 +74,7 @@ fn every_order_of_a_move_keeps_ids_apart() {
         },
         false => BUDGET,
     };
-    let (states, around, path) = look(&Move { flaw: None, budget });
+    let (states, around, path) = look(Move { flaw: None, budget }, TWICE, AROUND);
     println!("{states} states, {:?}", begun.elapsed());
     assert!(path.is_none(), "{path:#?}");
     // A model in which nothing happens proves nothing.
@@ -131,7 +119,7 @@ fn every_omission_that_repeats_ids_is_found() {
             flaw: Some(flaw),
             budget: budget_of(flaw),
         };
-        let (states, _, path) = look(&model);
+        let (states, _, path) = look(model, TWICE, AROUND);
         let steps = path.as_ref().map(Vec::len);
         println!(
             "{flaw:?}: {steps:?} steps, {states} states, {:?}",

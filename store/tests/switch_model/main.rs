@@ -7,12 +7,15 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+#[path = "../common/checked.rs"]
+mod checked;
 mod leading;
 mod protocol;
 mod world;
 
 use std::time::Instant;
 
+use checked::{is_large, threads};
 use protocol::{Action, Flaw};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use world::{Budget, Lead, PROGRAMS, Program, Rule, Server, Session, Store, TAGS, Tag, World};
@@ -160,14 +163,6 @@ impl Model for Switch {
 const TWICE: &str = "no id comes twice";
 /// Where nothing can happen any more nobody waits, and native inserts are refused if and only if keys are issued.
 const WAITS: &str = "nobody waits for ever";
-
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn is_large() -> bool {
-    std::env::var("KEYWRIGHT_MODEL").is_ok_and(|size| size == "large")
-}
 
 /// What may happen by default, and in the large model.
 fn budget(small: [u8; 5], large: [u8; 5]) -> Budget {
