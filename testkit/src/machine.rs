@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod apt;
 pub(crate) mod cargo;
 pub(crate) mod flood;
+pub(crate) mod kept;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod relay;

@@ -1,13 +1,11 @@
 //! Debian's packages of etcd, unpacked below `target/`.
 
-use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Context;
-
 use crate::machine::account;
-use crate::{Account, Result, unpack_packages, workspace_root};
+use crate::machine::apt::unpacked;
+use crate::{Account, Result};
 
 const PACKAGES: [&str; 2] = ["etcd-server", "etcd-client"];
 
@@ -24,20 +22,7 @@ impl EtcdTools {
     /// # Errors
     /// They cannot be had.
     pub fn get() -> Result<EtcdTools> {
-        let target = workspace_root().join("target");
-        fs::create_dir_all(&target)?;
-        let lock = File::create(target.join("etcd.lock")).context("making a lock")?;
-        lock.lock().context("locking target/etcd")?;
-        let dir = target.join("etcd");
-        let whole = dir.join("whole");
-        if !whole.exists() {
-            if dir.exists() {
-                fs::remove_dir_all(&dir).context("removing what is not whole")?;
-            }
-            fs::create_dir(&dir)?;
-            unpack_packages(&PACKAGES, &dir)?;
-            fs::write(whole, "")?;
-        }
+        let dir = unpacked("etcd", &PACKAGES)?;
         Ok(EtcdTools {
             dir,
             account: Account::for_servers(account::ETCD)?,

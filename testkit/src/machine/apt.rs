@@ -7,6 +7,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
+use crate::machine::cargo::workspace_root;
+use crate::machine::kept::kept;
 use crate::machine::process::run;
 use crate::machine::scratch::Scratch;
 use crate::{Account, Result};
@@ -141,6 +143,17 @@ pub fn unpack_packages(names: &[&str], into: &Path) -> Result<()> {
     let apt = Apt::new(None, false, "")?;
     apt.run(&[&["download"], names].concat())?;
     apt.unpack(into)
+}
+
+/// The same, once for all: the directory of that name below `target/`, with what the packages have.
+///
+/// # Errors
+/// They cannot be had.
+pub(crate) fn unpacked(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    kept(&workspace_root().join("target"), (name, name), |dir| {
+        fs::create_dir(dir)?;
+        unpack_packages(packages, dir)
+    })
 }
 
 /// Downloads the source package of that name and version, and unpacks what its authors published.

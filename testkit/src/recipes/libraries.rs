@@ -1,7 +1,7 @@
 //! The libraries that recipes are for, in environments of their own below `target/`.
 
 use std::collections::hash_map::DefaultHasher;
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,33 +119,22 @@ fn node_with(kind: &str, libraries: &[Library]) -> Result<PathBuf> {
     Ok(dir.join("node_modules"))
 }
 
-/// The directory with these libraries, made if it is not there yet. Environments name themselves by their path, so they are made
-/// in place, and a file tells that one is whole.
+/// The directory with these libraries, made if it is not there yet.
 fn kept(
     kind: &str,
     libraries: &[Library],
     make: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<PathBuf> {
-    let cache = workspace_root().join("target/recipes");
-    fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
-    let lock = File::create(cache.join(format!("{kind}.lock"))).context("making a lock")?;
-    lock.lock().context("locking target/recipes")?;
     let mut hasher = DefaultHasher::new();
     for library in libraries {
         (library.package, library.version).hash(&mut hasher);
     }
-    let dir = cache.join(format!("{kind}-{:016x}", hasher.finish()));
-    let whole = dir.join("whole");
-    if whole.exists() {
-        return Ok(dir);
-    }
-    if dir.exists() {
-        fs::remove_dir_all(&dir).context("removing what is not whole")?;
-    }
-    eprintln!("fetching libraries for {kind}");
-    make(&dir)?;
-    fs::write(whole, "").context("noting that the libraries are whole")?;
-    Ok(dir)
+    let name = format!("{kind}-{:016x}", hasher.finish());
+    let cache = workspace_root().join("target/recipes");
+    crate::machine::kept::kept(&cache, (kind, name.as_str()), |dir| {
+        eprintln!("fetching libraries for {kind}");
+        make(dir)
+    })
 }
 
 fn run(command: &mut Command) -> Result<()> {

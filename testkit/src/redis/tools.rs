@@ -1,15 +1,16 @@
 //! Debian's packages of Redis, unpacked below `target/`, and a private server.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use tempfile::TempDir;
 
+use crate::machine::apt::unpacked;
 use crate::machine::running::Program;
 use crate::redis::client::{RespClient, RespValue};
-use crate::{Result, WAIT_MAX, free_port, unpack_packages, wait_until, workspace_root};
+use crate::{Result, WAIT_MAX, free_port, wait_until};
 
 /// The tools and the server, and what they load that not every machine has.
 const PACKAGES: [&str; 5] = [
@@ -32,20 +33,7 @@ impl RedisTools {
     /// # Errors
     /// They cannot be had.
     pub fn get() -> Result<RedisTools> {
-        let target = workspace_root().join("target");
-        fs::create_dir_all(&target)?;
-        let lock = File::create(target.join("redis.lock")).context("making a lock")?;
-        lock.lock().context("locking target/redis")?;
-        let dir = target.join("redis");
-        let whole = dir.join("whole");
-        if !whole.exists() {
-            if dir.exists() {
-                fs::remove_dir_all(&dir).context("removing what is not whole")?;
-            }
-            fs::create_dir(&dir)?;
-            unpack_packages(&PACKAGES, &dir)?;
-            fs::write(whole, "")?;
-        }
+        let dir = unpacked("redis", &PACKAGES)?;
         Ok(RedisTools { dir })
     }
 
