@@ -1,11 +1,8 @@
 //! Copies of a database: dumps, templates, data directories. A copy goes on above what it knows of, and issues no
 //! snowflake ids in its original's name unless it is the original.
 
-use std::io::Write;
-use std::process::Stdio;
 use std::sync::Arc;
 
-use anyhow::{Context, ensure};
 use keywright_testkit::{
     IdLog, Load, PgServer, Result, WAIT_MAX, copy_ids, expect_sql_error, query_i64, wait_until,
 };
@@ -82,39 +79,6 @@ fn has_no_worker_id(client: &mut Client, message: &str) {
     assert!(error.hint.contains("keywright.set_worker_id"), "{error:?}");
 }
 
-fn dump(server: &PgServer, arguments: &[&str]) -> Result<Vec<u8>> {
-    let output = server
-        .tool("pg_dump")
-        .args(arguments)
-        .arg("shop")
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "pg_dump: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(output.stdout)
-}
-
-fn restore(server: &PgServer, database: &str, script: &[u8]) -> Result<()> {
-    let mut psql = server.tool("psql");
-    psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut psql = psql.spawn()?;
-    let mut input = psql.stdin.take().context("psql has no standard input")?;
-    input.write_all(script)?;
-    drop(input);
-    let output = psql.wait_with_output()?;
-    ensure!(
-        output.status.success(),
-        "psql: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(())
-}
-
 /// Dumped while it is in use; restored into a server that knows nothing of it.
 #[test]
 fn restored_dump_goes_on_above_its_bounds() -> Result<()> {
@@ -131,18 +95,18 @@ fn restored_dump_goes_on_above_its_bounds() -> Result<()> {
         );
         load.wait_for(1_000)?;
         let script = if create {
-            dump(&source, &["--create"])?
+            source.dump("shop", &["--create"])?
         } else {
-            dump(&source, &[])?
+            source.dump("shop", &[])?
         };
         load.wait_for(1_000)?;
         if create {
-            restore(&target, "postgres", &script)?;
+            target.restore("postgres", &script)?;
         } else {
             target
                 .client("postgres")?
                 .batch_execute("CREATE DATABASE shop")?;
-            restore(&target, "shop", &script)?;
+            target.restore("shop", &script)?;
         }
         let mut copy = target.client("shop")?;
         has_no_worker_id(
@@ -189,11 +153,11 @@ fn dump_carries_layout_and_dropped_tags() -> Result<()> {
         "SELECT keywright.set_layout('leaf'); \
          SELECT keywright.drop_tag('bills')",
     )?;
-    let script = dump(&source, &[])?;
+    let script = source.dump("shop", &[])?;
     target
         .client("postgres")?
         .batch_execute("CREATE DATABASE shop")?;
-    restore(&target, "shop", &script)?;
+    target.restore("shop", &script)?;
     let mut copy = target.client("shop")?;
     copy.batch_execute("SELECT keywright.set_worker_id(1000)")?;
     let worker = "SELECT snowflake_worker(snowflake_id(), 'leaf')::bigint";

@@ -4,10 +4,7 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
-use std::process::Stdio;
 
-use anyhow::{Context, ensure};
 use common::{expect_cause, text_rows};
 use keywright_core::cause::Cause;
 use keywright_testkit::{PgInstall, PgServer, PgVersion, Result, query_i64};
@@ -103,17 +100,7 @@ fn a_tag_beside_an_extension_is_dumped_and_outlives_it() -> Result<()> {
                    AND objid IN ('keywright.tag_1'::regclass, 'keywright.tag_1_note'::regclass)";
     assert_eq!(query_i64(&mut client, members)?, 0);
     let issued = query_i64(&mut client, "SELECT next_biz_id('orders')")?;
-    let dump = server.tool("pg_dump").arg("postgres").output()?;
-    ensure!(dump.status.success(), "pg_dump failed");
-    let mut psql = server.tool("psql");
-    psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", "copy"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null());
-    let mut psql = psql.spawn()?;
-    let mut input = psql.stdin.take().context("psql has no standard input")?;
-    input.write_all(&dump.stdout)?;
-    drop(input);
-    ensure!(psql.wait()?.success(), "the dump was not restored");
+    server.restore("copy", &server.dump("postgres", &[])?)?;
     let mut copy = server.client("copy")?;
     let restored = query_i64(
         &mut copy,

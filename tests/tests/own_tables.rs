@@ -260,18 +260,10 @@ fn default_privileges_give_nobody_the_bounds() -> Result<()> {
     server.client("copy")?.batch_execute(
         "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app",
     )?;
-    let dump = server.tool("pg_dump").args(["-d", "postgres"]).output()?;
-    assert!(dump.status.success(), "{dump:?}");
+    let script = server.dump("postgres", &[])?;
     let mut copy = server.client("copy")?;
     copy.batch_execute("SELECT 1")?;
-    let file = server.socket_dir().join("dump.sql");
-    std::fs::write(&file, &dump.stdout)?;
-    let restored = server
-        .tool("psql")
-        .args(["-q", "-d", "copy", "-v", "ON_ERROR_STOP=1", "-f"])
-        .arg(&file)
-        .output()?;
-    assert!(restored.status.success(), "{restored:?}");
+    server.restore("copy", &script)?;
     let mut app = server.connect("copy", "app")?;
     app.batch_execute("SELECT next_biz_id('orders')")?;
     for statement in [

@@ -201,30 +201,13 @@ fn owner_of_a_restored_dump_says_what_was_lost() -> Result<()> {
     let idle = Idle::begin(Replication::Asynchronous)?;
     let copy = PgServer::builder().fake_clock().start()?;
     copy.clock()?.step_to(2 * IDLE_DAYS * DAY_S)?;
-    let dump = idle.primary.tool("pg_dump").output()?;
-    assert!(dump.status.success());
+    let script = idle.primary.dump("postgres", &[])?;
     let mut client = copy.client("postgres")?;
-    restore(&copy, &dump.stdout)?;
+    copy.restore("postgres", &script)?;
     stranded(&mut client, ONE);
     client.batch_execute("SELECT keywright.promoted(lost => interval '3 s')")?;
     idle.take(&mut client, "SELECT next_biz_ids('orders', 1000)")?;
     idle.log.check()?;
-    Ok(())
-}
-
-fn restore(server: &PgServer, dump: &[u8]) -> Result<()> {
-    use std::io::Write;
-    use std::process::Stdio;
-    let mut psql = server
-        .tool("psql")
-        .args(["-q", "-v", "ON_ERROR_STOP=1"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()?;
-    if let Some(stdin) = psql.stdin.as_mut() {
-        stdin.write_all(dump)?;
-    }
-    anyhow::ensure!(psql.wait()?.success(), "the dump was not restored");
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! Worker ids of PostgreSQL databases by the program, as an operator gives them: `keywright worker`.
 
-use std::process::Stdio;
 use std::sync::Arc;
 
 use keywright_testkit::{
@@ -148,17 +147,7 @@ fn a_fleet(config: &ProxyConfig) -> Result<()> {
 /// A dump with its label, restored on another server; a number that is given back.
 fn a_dump_and_a_release(config: &ProxyConfig, server: &PgServer, log: &IdLog) -> Result<()> {
     let target = PgServer::builder().start()?;
-    let dump = server.tool("pg_dump").args(["-C", "shop"]).output()?;
-    assert!(dump.status.success(), "{dump:?}");
-    let script = target.data_dir().with_file_name("dump.sql");
-    std::fs::write(&script, &dump.stdout)?;
-    let restored = target
-        .tool("psql")
-        .args(["-q", "-v", "ON_ERROR_STOP=1", "-f"])
-        .arg(&script)
-        .stdout(Stdio::null())
-        .output()?;
-    assert!(restored.status.success(), "{restored:?}");
+    target.restore("postgres", &server.dump("shop", &["-C"])?)?;
     let url = target.url("shop");
     let told = refused(config, &["worker", "assign", "--database", &url])?;
     assert_has(&told, &["is a copy", "--new"]);

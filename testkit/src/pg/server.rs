@@ -1,6 +1,7 @@
 //! A private PostgreSQL server.
 
 mod builder;
+mod dump;
 mod life;
 mod replica;
 mod upgrade;

@@ -1,12 +1,10 @@
 //! Databases that come, are copied, and go.
 
-use std::io::Write;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use super::conductor::Conductor;
 use super::event::Drop;
@@ -199,37 +197,13 @@ impl Conductor {
         self.make_room()?;
         let name = self.next_name(Role::Reborn);
         self.says(format!("  of {} to {name}", original.name));
-        let dump = self.server.tool("pg_dump").arg(&original.name).output()?;
-        ensure!(
-            dump.status.success(),
-            "pg_dump: {}",
-            String::from_utf8_lossy(&dump.stderr)
-        );
+        let script = self.server.dump(&original.name, &[])?;
         self.admin()?
             .batch_execute(&format!("CREATE DATABASE {name}"))?;
-        self.restore(&name, &dump.stdout)?;
+        self.server.restore(&name, &script)?;
         let copy = Place::new(&name, Role::Reborn, &original.tag(), 0);
         copy.set_zone(original.zone());
         self.opens(Arc::new(copy))
-    }
-
-    fn restore(&self, database: &str, script: &[u8]) -> Result<()> {
-        let mut psql = self.server.tool("psql");
-        psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut psql = psql.spawn()?;
-        let mut input = psql.stdin.take().context("psql has no standard input")?;
-        input.write_all(script)?;
-        drop(input);
-        let output = psql.wait_with_output()?;
-        ensure!(
-            output.status.success(),
-            "psql: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        Ok(())
     }
 
     /// A copy gets a worker id of its own, and others may draw from it.

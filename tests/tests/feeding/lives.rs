@@ -99,17 +99,7 @@ fn a_restored_dump_keeps_the_key_space_and_is_fed_anew() -> Result<()> {
     hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000))?;
     assert_eq!(query_i64(&mut client, "SELECT next_biz_id('orders')")?, 1);
     feeder.batch_execute("CREATE DATABASE restored")?;
-    let file = tempfile::NamedTempFile::new()?;
-    let mut dump = server.tool("pg_dump");
-    assert!(
-        dump.args(["-d", "shop", "-f"])
-            .arg(file.path())
-            .status()?
-            .success()
-    );
-    let mut psql = server.tool("psql");
-    psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", "restored", "-f"]);
-    assert!(psql.arg(file.path()).output()?.status.success());
+    server.restore("restored", &server.dump("shop", &[])?)?;
     // What the original wants next is not what this is about.
     let demand = demand_of(&mut feeder, "orders")?;
     hand_over(&mut feeder, &demand, KEY_SPACE, (1001, 2000))?;

@@ -300,14 +300,9 @@ fn lives_copies_and_dumps_are_handed_time_of_their_own() -> Result<()> {
     })?;
     let dropped = hand_over(&mut feeder, &of_copy, KEY_SPACE, (12, from_ms, until_ms));
     expect_cause(dropped, Cause::HandOverRefused, "nobody asked for it here");
-    let file = tempfile::NamedTempFile::new()?;
-    let mut dump = server.tool("pg_dump");
-    let dumped = dump.args(["-d", "shop", "-f"]).arg(file.path()).status()?;
-    assert!(dumped.success());
+    let script = server.dump("shop", &[])?;
     keeper.batch_execute("CREATE DATABASE restored")?;
-    let mut psql = server.tool("psql");
-    psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", "restored", "-f"]);
-    assert!(psql.arg(file.path()).output()?.status.success());
+    server.restore("restored", &script)?;
     let mut restored = server.client("restored")?;
     let source = "SELECT snowflake_source FROM keywright.node";
     assert_eq!(query_text(&mut restored, source)?, "fed");

@@ -1,9 +1,7 @@
 //! A tag keeps the permutation that it has issued with, whatever is done to it: dropped, rolled back, edited, restored without its key.
 
 use std::collections::HashSet;
-use std::process::Command;
 
-use anyhow::ensure;
 use keywright_core::cause::Cause;
 use keywright_testkit::{PgServer, Result, query_i64, query_text};
 use postgres::Client;
@@ -229,28 +227,10 @@ fn dumps_carry_keys_unless_they_leave_them_out() -> Result<()> {
 
 /// A new database with a dump of `shop`.
 fn restored(server: &PgServer, database: &str, arguments: &[&str]) -> Result<Client> {
-    let file = tempfile::NamedTempFile::new()?;
-    let mut dump = server.tool("pg_dump");
-    run(dump
-        .args(arguments)
-        .args(["shop", "--file"])
-        .arg(file.path()))?;
+    let script = server.dump("shop", arguments)?;
     server
         .client("postgres")?
         .batch_execute(&format!("CREATE DATABASE {database}"))?;
-    let mut psql = server.tool("psql");
-    run(psql
-        .args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"])
-        .arg(file.path()))?;
+    server.restore(database, &script)?;
     server.client(database)
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command.output()?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(())
 }

@@ -1,8 +1,5 @@
 //! Dumps and damaged bounds keep what was written.
 
-use std::process::Command;
-
-use anyhow::ensure;
 use keywright_core::cause::Cause;
 use keywright_testkit::{IdLog, Result, query_text};
 
@@ -12,40 +9,28 @@ use crate::{assert_now, builder, draw, zone};
 #[test]
 fn dump_keeps_the_zone() -> Result<()> {
     let server = builder().start()?;
-    let files = tempfile::tempdir()?;
     let identity = format!("SELECT keywright.set_worker_id(5); {}", zone("+08:00"));
     let mut one = database(&server, "one", &identity)?;
     let log = IdLog::new();
     draw(&mut one, &log)?;
-    let dump = |arguments: &[&str]| -> Result<_> {
-        let file = files.path().join(format!("dump{}", arguments.concat()));
-        let mut command = server.tool("pg_dump");
-        run(command.args(arguments).arg("one").arg("--file").arg(&file))?;
-        Ok(file)
-    };
-    let restore = |into: &str, file: &std::path::Path| -> Result<()> {
-        let mut psql = server.tool("psql");
-        psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", into, "-f"]);
-        run(psql.arg(file))
-    };
     server
         .client("postgres")?
         .batch_execute("CREATE DATABASE two")?;
-    restore("two", &dump(&[])?)?;
+    server.restore("two", &server.dump("one", &[])?)?;
     let mut two = server.client("two")?;
     two.batch_execute("SELECT keywright.set_worker_id(7)")?;
     assert_now(&mut two);
     let row = "SELECT zone FROM keywright.stats WHERE kind = 'readable'";
     assert_eq!(query_text(&mut two, row)?, "+08:00");
     // Data alone, over what was written in another zone: compared first, and only where somebody says so.
-    let data = dump(&["-a"])?;
+    let data = server.dump("one", &["-a"])?;
     let other = IdLog::new();
     let identity = format!("SELECT keywright.set_worker_id(8); {}", zone("+09:00"));
     let mut three = database(&server, "three", &identity)?;
     draw(&mut three, &other)?;
     three.batch_execute("ALTER TABLE keywright.node DISABLE TRIGGER only_by_functions")?;
     three.batch_execute("DELETE FROM keywright.node")?;
-    restore("three", &data)?;
+    server.restore("three", &data)?;
     three = server.client("three")?;
     let refused = query_text(&mut three, ONE_READABLE);
     let error = expect_cause(refused, Cause::LayoutOverlap, "without being compared");
@@ -62,16 +47,6 @@ fn dump_keeps_the_zone() -> Result<()> {
     three.batch_execute(&zone("+09:00"))?;
     draw(&mut three, &other)?;
     other.check()?;
-    Ok(())
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command.output()?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
     Ok(())
 }
 
