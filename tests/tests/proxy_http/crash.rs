@@ -1,10 +1,5 @@
 //! Programs that end at any moment: what a key port gave is never given again.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
 use keywright_testkit::redis::RespClient;
 use keywright_testkit::{
     Flavour, Login, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, make_store,
@@ -13,8 +8,8 @@ use keywright_testkit::{
 
 use super::Port;
 use super::client::HttpClient;
+use super::killed::{Given, no_number_is_given_twice};
 
-const CLIENTS: usize = 8;
 const KILLS: usize = 5;
 const NAMES: &str = "keys = { orders = \"segment:orders\" }\ntinyid_segment_keys = 50\n";
 
@@ -42,36 +37,9 @@ fn no_number_is_given_twice_however_the_program_ends() -> Result<()> {
         redis: proxy.key_port()?,
         http: [proxy.http_port()?, other.http_port()?],
     };
-    let runs: Mutex<Vec<(i64, i64)>> = Mutex::default();
-    let over = AtomicBool::new(false);
-    let killed = thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let (runs, over) = (&runs, &over);
-            scope.spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    // It ends when the program is killed; the next one finds the program that comes after.
-                    let _ended = take_until(ports, client, over, runs);
-                }
-            });
-        }
-        let killed = (0..KILLS).try_for_each(|kill| {
-            let before = given(&runs);
-            wait_until("keys", WAIT_MAX, || Ok(given(&runs) > before + 500))?;
-            thread::sleep(Duration::from_millis(u64::try_from(kill)? * 17 % 50));
-            proxy.kill9()?;
-            proxy.restart()
-        });
-        over.store(true, Ordering::Relaxed);
-        killed
-    });
-    killed?;
-    let mut runs = runs.into_inner().unwrap_or_default();
-    runs.sort_unstable();
-    assert!(runs.len() > KILLS * 500, "{}", runs.len());
-    for pair in runs.windows(2) {
-        assert!(pair[0].1 < pair[1].0, "given twice: {pair:?}");
-    }
-    Ok(())
+    no_number_is_given_twice(&mut proxy, KILLS, |client, given| {
+        take(ports, client, given)
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -81,41 +49,26 @@ struct Ports {
     http: [u16; 2],
 }
 
-fn given(runs: &Mutex<Vec<(i64, i64)>>) -> usize {
-    runs.lock().map_or(0, |runs| runs.len())
-}
-
-fn take_until(
-    ports: Ports,
-    client: usize,
-    over: &AtomicBool,
-    runs: &Mutex<Vec<(i64, i64)>>,
-) -> Result<()> {
-    let note = |first, last| {
-        if let Ok(mut runs) = runs.lock() {
-            runs.push((first, last));
-        }
-    };
-    let is_going_on = || !over.load(Ordering::Relaxed);
+fn take(ports: Ports, client: usize, given: &Given) -> Result<()> {
     match client {
         0 => {
             let mut wire = Wire::connect_tcp(ports.sql, &Login::root("shop"))?;
-            while is_going_on() {
+            while given.is_going_on() {
                 let done = wire.run("INSERT INTO orders (a) VALUES (1), (2)")?;
                 let first = i64::try_from(done.last_insert_id)?;
-                note(first, first + 1);
+                given.note(first, first + 1);
             }
         }
         1 => {
             let mut wire = RespClient::connect(ports.redis)?;
-            while is_going_on() {
+            while given.is_going_on() {
                 let last = wire.say("INCRBY orders 5")?.integer()?;
-                note(last - 4, last);
+                given.note(last - 4, last);
             }
         }
         2 => {
             let mut http = HttpClient::connect(ports.http[0])?;
-            while is_going_on() {
+            while given.is_going_on() {
                 let segment =
                     http.say("GET /tinyid/id/nextSegmentIdSimple?bizType=orders&token=x")?;
                 let parts: Vec<i64> = segment
@@ -123,25 +76,25 @@ fn take_until(
                     .split(',')
                     .map(str::parse)
                     .collect::<std::result::Result<_, _>>()?;
-                note(parts[0] + 1, parts[2]);
+                given.note(parts[0] + 1, parts[2]);
             }
         }
         3 => {
             let mut http = HttpClient::connect(ports.http[1])?;
-            while is_going_on() {
+            while given.is_going_on() {
                 let id = http.say("GET /api/segment/get/orders")?.body.parse()?;
-                note(id, id);
+                given.note(id, id);
             }
         }
         _ => {
             let mut http = HttpClient::connect(ports.http[client % 2])?;
             let requests = client % 3 * 5 + 1;
             let request = HttpClient::written("POST /v1/keys/orders?count=7", "");
-            while is_going_on() {
+            while given.is_going_on() {
                 http.send(request.repeat(requests).as_bytes())?;
                 for _ in 0..requests {
                     for id in http.read()?.numbers("keys")? {
-                        note(id, id);
+                        given.note(id, id);
                     }
                 }
             }

@@ -6,8 +6,12 @@ mod clients;
 mod compatible;
 mod crash;
 mod hostile;
+#[path = "../common/killed.rs"]
+mod killed;
 mod limits;
 mod requests;
+#[path = "../common/spoiled.rs"]
+mod spoiled;
 mod tables;
 mod users;
 

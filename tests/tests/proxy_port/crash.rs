@@ -1,16 +1,11 @@
 //! Programs that end at any moment: what a key port gave is never given again.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{ProxyProcess, Result, WAIT_MAX, wait_until};
 
+use super::killed::{Given, no_number_is_given_twice};
 use super::{KEYS, Port};
 
-const CLIENTS: usize = 8;
 const KILLS: usize = 6;
 
 /// Eight clients take numbers, alone, in runs and in pipelines, while the program is killed again and again.
@@ -20,61 +15,21 @@ fn no_number_is_given_twice_however_the_program_ends() -> Result<()> {
     // A second program on the same store, which nobody kills.
     let other = ProxyProcess::start(port.config.clone())?;
     let ports = [port.proxy.key_port()?, other.key_port()?];
-    let runs: Mutex<Vec<(i64, i64)>> = Mutex::default();
-    let over = AtomicBool::new(false);
-    let killed = thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let (runs, over) = (&runs, &over);
-            scope.spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    // It ends when the program is killed; the next one finds the program that comes after.
-                    let _ended = take_until(ports[client % 2], client, over, runs);
-                }
-            });
-        }
-        let killed = (0..KILLS).try_for_each(|kill| {
-            let before = given(&runs);
-            wait_until("keys", WAIT_MAX, || Ok(given(&runs) > before + 500))?;
-            thread::sleep(Duration::from_millis(u64::try_from(kill)? * 17 % 50));
-            port.proxy.kill9()?;
-            port.proxy.restart()
-        });
-        over.store(true, Ordering::Relaxed);
-        killed
-    });
-    killed?;
-    let mut runs = runs.into_inner().unwrap_or_default();
-    runs.sort_unstable();
-    assert!(runs.len() > KILLS * 500, "{}", runs.len());
-    for pair in runs.windows(2) {
-        assert!(pair[0].1 < pair[1].0, "given twice: {pair:?}");
-    }
-    Ok(())
+    no_number_is_given_twice(&mut port.proxy, KILLS, |client, given| {
+        take(ports[client % 2], client, given)
+    })
 }
 
-fn given(runs: &Mutex<Vec<(i64, i64)>>) -> usize {
-    runs.lock().map_or(0, |runs| runs.len())
-}
-
-fn take_until(
-    port: u16,
-    client: usize,
-    over: &AtomicBool,
-    runs: &Mutex<Vec<(i64, i64)>>,
-) -> Result<()> {
+fn take(port: u16, client: usize, given: &Given) -> Result<()> {
     let mut wire = RespClient::connect(port)?;
-    while !over.load(Ordering::Relaxed) {
+    while given.is_going_on() {
         let count = i64::try_from(client % 4)? * 7 + 1;
         let request = RespClient::written(&["INCRBY", "orders", &count.to_string()]);
         let requests = client % 3 * 5 + 1;
         wire.send(&request.repeat(requests))?;
         for _ in 0..requests {
             match wire.read()? {
-                RespValue::Integer(last) => {
-                    if let Ok(mut runs) = runs.lock() {
-                        runs.push((last - count + 1, last));
-                    }
-                }
+                RespValue::Integer(last) => given.note(last - count + 1, last),
                 // It is stopping.
                 other => drop(other.error()?.to_owned()),
             }

@@ -1,14 +1,14 @@
 //! Bytes that keep to no protocol.
 
-use std::io::Write as _;
-use std::net::Shutdown;
-
 use keywright_testkit::Result;
 use keywright_testkit::redis::{RespClient, RespValue};
 
 use super::Port;
+use super::spoiled::{send, spoiled};
 
 const ROUNDS: usize = 400;
+/// That mean something.
+const SIGNS: &[u8] = b"*$:-\r\n0\"'";
 
 /// Whatever is sent, the program goes on, and what it gives is distinct.
 #[test]
@@ -30,31 +30,9 @@ fn the_program_goes_on_whatever_is_sent() -> Result<()> {
     let mut watching = port.client()?;
     let mut last = 0;
     for round in 0..ROUNDS {
-        let mut bytes: Vec<u8> = Vec::new();
-        for _ in 0..random.usize(1..6) {
-            bytes.extend_from_slice(&good[random.usize(..good.len())]);
-        }
-        for _ in 0..random.usize(..6) {
-            let at = random.usize(..bytes.len());
-            match random.u8(..4) {
-                0 => bytes[at] = random.u8(..),
-                1 => bytes.truncate(at + 1),
-                2 => bytes.insert(at, b"*$:-\r\n0\"'"[random.usize(..9)]),
-                _ => drop(bytes.remove(at)),
-            }
-            if bytes.is_empty() {
-                bytes.push(b'*');
-            }
-        }
+        let bytes = spoiled(&mut random, &good, SIGNS);
         let client = port.client()?;
-        let mut stream = client.stream();
-        // It may be disconnected meanwhile.
-        let _sent = stream.write_all(&bytes);
-        match random.u8(..3) {
-            0 => {}
-            1 => drop(stream.shutdown(Shutdown::Write)),
-            _ => drop(stream.shutdown(Shutdown::Both)),
-        }
+        send(&mut random, client.stream(), &bytes);
         drop(client);
         let RespValue::Integer(number) = watching.say("INCR orders")? else {
             panic!("round {round}: no number");

@@ -4,11 +4,15 @@ mod beside_redis;
 mod clients;
 mod crash;
 mod hostile;
+#[path = "../common/killed.rs"]
+mod killed;
 mod limits;
 mod logins;
 mod ordered;
 mod requests;
 mod rights;
+#[path = "../common/spoiled.rs"]
+mod spoiled;
 mod store;
 mod tables;
 mod tags;
