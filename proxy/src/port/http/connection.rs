@@ -4,13 +4,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use crate::config::port::http::HttpLimits;
 use crate::connection::linger::{abandon, linger};
@@ -19,6 +19,7 @@ use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
+use crate::port::alarm::Alarm;
 use crate::port::http::service::{HttpContext, HttpService};
 use crate::port::http::socket::{Activity, Noted, Socket};
 use crate::port::keys::PortKeys;
@@ -48,7 +49,7 @@ struct Alarms {
     head: Duration,
     idle: Duration,
     unread: Duration,
-    sleep: Option<Pin<Box<Sleep>>>,
+    alarm: Alarm,
 }
 
 /// How a connection ends.
@@ -82,7 +83,7 @@ pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()
         head: Duration::from_millis(limits.request_ms_max),
         idle: Duration::from_secs(of_all.idle_s_max),
         unread: Duration::from_millis(of_all.unread_ms_max),
-        sleep: None,
+        alarm: Alarm::default(),
     };
     let socket = Socket::new(stream, Arc::clone(&activity));
     let service = HttpService(Arc::new(HttpContext {
@@ -149,21 +150,7 @@ impl Alarms {
     }
 
     fn poll(&mut self, waker: &mut Context<'_>) -> Poll<CutOff> {
-        loop {
-            let Some((at, why)) = self.first(self.activity.noted()) else {
-                self.sleep = None;
-                return Poll::Pending;
-            };
-            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(at)));
-            // One that rings too early is set anew then: that is cheaper than to set it with each byte.
-            if sleep.deadline() > at {
-                sleep.as_mut().reset(at);
-            }
-            ready!(sleep.as_mut().poll(waker));
-            if Instant::now() >= at {
-                return Poll::Ready(why);
-            }
-            sleep.as_mut().reset(at);
-        }
+        let first = self.first(self.activity.noted());
+        self.alarm.poll(first, waker)
     }
 }

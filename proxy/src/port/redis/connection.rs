@@ -3,12 +3,12 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use crate::config::port::redis::RedisLimits;
 use crate::connection::buffers::{BUFFER_BYTES_MIN, Buffers};
@@ -17,6 +17,7 @@ use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
+use crate::port::alarm::Alarm;
 use crate::port::keys::PortKeys;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::session::{Halt, Session, request_bytes_max};
@@ -86,7 +87,7 @@ struct Alarms {
     login: Duration,
     idle: Option<Duration>,
     unread: Duration,
-    sleep: Option<Pin<Box<Sleep>>>,
+    alarm: Alarm,
 }
 
 impl Connection {
@@ -122,7 +123,7 @@ impl Connection {
                 login: Duration::from_millis(serving.login_ms_max),
                 idle: (limits.idle_s_max > 0).then(|| Duration::from_secs(limits.idle_s_max)),
                 unread: Duration::from_millis(limits.unread_ms_max),
-                sleep: None,
+                alarm: Alarm::default(),
             },
         }
     }
@@ -356,21 +357,7 @@ impl Alarms {
             true => None,
             false => self.stranger_since.or_else(|| Some(Instant::now())),
         };
-        loop {
-            let Some((at, why)) = self.first(is_waiting) else {
-                self.sleep = None;
-                return Poll::Pending;
-            };
-            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(at)));
-            // One that rings too early is set anew then: that is cheaper than to set it with each byte.
-            if sleep.deadline() > at {
-                sleep.as_mut().reset(at);
-            }
-            ready!(sleep.as_mut().poll(waker));
-            if Instant::now() >= at {
-                return Poll::Ready(why);
-            }
-            sleep.as_mut().reset(at);
-        }
+        let first = self.first(is_waiting);
+        self.alarm.poll(first, waker)
     }
 }
