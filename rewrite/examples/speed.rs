@@ -7,21 +7,16 @@ use std::time::Instant;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server, kind,
-    last_insert_id_use,
+    Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server, kind, last_insert_id_use,
 };
 
 const MODES: Modes = Modes {
-    ansi_quotes: false,
-    no_backslash_escapes: false,
     no_auto_value_on_zero: Some(false),
     strict: Some(true),
-    empty_is_null: false,
-    charset: CharsetClass::Safe,
-    server: Server {
+    ..Modes::plain(Server {
         flavour: Flavour::MariaDb,
         version: 101_119,
-    },
+    })
 };
 
 fn plan_only(text: &[u8]) {

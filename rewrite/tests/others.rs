@@ -7,16 +7,12 @@ use keywright_rewrite::{
 };
 
 const MARIA: Modes = Modes {
-    ansi_quotes: false,
-    no_backslash_escapes: false,
     no_auto_value_on_zero: Some(false),
     strict: Some(true),
-    empty_is_null: false,
-    charset: CharsetClass::Safe,
-    server: Server {
+    ..Modes::plain(Server {
         flavour: Flavour::MariaDb,
         version: 101_119,
-    },
+    })
 };
 
 fn table(name: &str) -> TableName {

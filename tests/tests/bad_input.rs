@@ -14,14 +14,14 @@ use postgres::Client;
 static SERVER: SharedServer = SharedServer::new();
 
 /// Each call is refused for its cause, the session goes on, and so does the tag.
-fn all_refused(calls: &[(&str, Cause, &str)]) -> Result<()> {
+fn all_refused(calls: &[(impl AsRef<str>, Cause, &str)]) -> Result<()> {
     let database = SERVER.database(builder)?;
     let mut client = database.client()?;
     client.batch_execute("SELECT keywright.create_tag('t'); SELECT next_biz_ids('t', 5)")?;
     let pid = query_i64(&mut client, "SELECT pg_backend_pid()::bigint")?;
     for (call, cause, message_has) in calls {
         let long = "x".repeat(10_000);
-        let call = call.replace("{10 kB}", &long);
+        let call = call.as_ref().replace("{10 kB}", &long);
         let outcome = client.batch_execute(&format!("SELECT {call}"));
         let error = expect_cause(outcome, *cause, message_has);
         assert!(
@@ -84,10 +84,6 @@ fn tags_that_are_none() -> Result<()> {
             "tag \"T\" does not exist",
         )
     }));
-    let calls: Vec<_> = calls
-        .iter()
-        .map(|(call, cause, has)| (call.as_str(), *cause, *has))
-        .collect();
     all_refused(&calls)
 }
 
@@ -312,10 +308,6 @@ fn ids_and_moments_that_are_of_no_layout() -> Result<()> {
         ArgumentNull,
         "must not be null",
     ));
-    let calls: Vec<_> = calls
-        .iter()
-        .map(|(call, cause, has)| (call.as_str(), *cause, *has))
-        .collect();
     all_refused(&calls)
 }
 
@@ -358,10 +350,6 @@ fn layouts_that_are_none() -> Result<()> {
     ] {
         calls.extend(texts.map(|(text, has)| (function.replace('$', text), LayoutInvalid, has)));
     }
-    let calls: Vec<_> = calls
-        .iter()
-        .map(|(call, cause, has)| (call.as_str(), *cause, *has))
-        .collect();
     all_refused(&calls)
 }
 

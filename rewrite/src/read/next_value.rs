@@ -159,23 +159,19 @@ impl Cursor<'_> {
 mod tests {
     use super::{NextValue, next_value};
     use crate::lex::name::TableName;
-    use crate::modes::{CharsetClass, Flavour, Modes, Server};
+    use crate::modes::{Flavour, Modes, Server};
     use crate::read::key_value::KeyForm;
     use crate::read::statement_kind::{Kind, kind};
     use keywright_core::KeyBatch;
 
     fn modes() -> Modes {
         Modes {
-            ansi_quotes: false,
-            no_backslash_escapes: false,
             no_auto_value_on_zero: Some(false),
             strict: Some(true),
-            empty_is_null: false,
-            charset: CharsetClass::Safe,
-            server: Server {
+            ..Modes::plain(Server {
                 flavour: Flavour::MariaDb,
                 version: 101_114,
-            },
+            })
         }
     }
 

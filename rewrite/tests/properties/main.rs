@@ -373,16 +373,12 @@ fn parses(text: &str) -> bool {
 #[test]
 fn statements_are_cut_where_the_server_cuts_them() {
     let maria = Modes {
-        ansi_quotes: false,
-        no_backslash_escapes: false,
         no_auto_value_on_zero: Some(false),
         strict: Some(true),
-        empty_is_null: false,
-        charset: CharsetClass::Safe,
-        server: Server {
+        ..Modes::plain(Server {
             flavour: Flavour::MariaDb,
             version: 101_119,
-        },
+        })
     };
     let cut = |text: &str| -> Vec<String> {
         let mark = |indivisible| if indivisible { "!" } else { "" };

@@ -119,13 +119,9 @@ impl Context {
     pub(crate) fn new(facts: &SessionFacts) -> Self {
         Self {
             modes: Modes {
-                ansi_quotes: false,
                 no_backslash_escapes: facts.status & NO_BACKSLASH_ESCAPES != 0,
-                no_auto_value_on_zero: None,
-                strict: None,
-                empty_is_null: false,
                 charset: CharsetClass::of_collation_id(facts.collation),
-                server: facts.server,
+                ..Modes::plain(facts.server)
             },
             text_modes: TextModes::default(),
             known: false,

@@ -19,6 +19,13 @@ fn password(settings: &StoreSettings) -> Option<&str> {
     }
 }
 
+/// The settings that there is something wrong with.
+fn wrong(store: &RawStoreSettings, snowflake: &RawSnowflakeSettings) -> Vec<String> {
+    let error = StoreSettings::new(store, snowflake).unwrap_err();
+    let problems = error.problems.into_iter();
+    problems.map(|problem| problem.setting).collect()
+}
+
 #[test]
 fn defaults_are_fine() {
     let settings = StoreSettings::new(
@@ -88,14 +95,8 @@ fn a_file_is_named_by_its_whole_path_and_has_nothing_of_a_server() {
         password_env: Some("PATH".to_owned()),
         ..raw("file:/var/lib/a.db")
     };
-    let error = StoreSettings::new(&store, &snowflake).unwrap_err();
-    let settings: Vec<&str> = error
-        .problems
-        .iter()
-        .map(|its| its.setting.as_str())
-        .collect();
     assert_eq!(
-        settings,
+        wrong(&store, &snowflake),
         [
             "store.password_env",
             "store.segment_table",
@@ -145,14 +146,8 @@ fn a_database_of_postgresql_is_named_with_its_hosts() {
         password_env: Some("PATH".to_owned()),
         ..raw("postgres://keywright:secret@db1/keywright")
     };
-    let error = StoreSettings::new(&store, &snowflake).unwrap_err();
-    let settings: Vec<&str> = error
-        .problems
-        .iter()
-        .map(|its| its.setting.as_str())
-        .collect();
     assert_eq!(
-        settings,
+        wrong(&store, &snowflake),
         [
             "store.any_file_system",
             "store.segment_table",
@@ -191,14 +186,8 @@ fn all_problems_are_reported_at_once() {
         worker_id: Some(1024),
         ..RawSnowflakeSettings::default()
     };
-    let error = StoreSettings::new(&store, &snowflake).unwrap_err();
-    let settings: Vec<&str> = error
-        .problems
-        .iter()
-        .map(|problem| problem.setting.as_str())
-        .collect();
     assert_eq!(
-        settings,
+        wrong(&store, &snowflake),
         [
             "store.url",
             "store.url",

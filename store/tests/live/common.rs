@@ -392,6 +392,24 @@ pub async fn take_many(source: Source, log: IssuedLog, by: String, rounds: u64) 
     }
 }
 
+/// The same of several issuers at once, so often each.
+pub async fn take_by_each(
+    issuers: &[Keys],
+    spec: &KeySpec,
+    log: &IssuedLog,
+    rounds: u64,
+) -> Result<()> {
+    let mut tasks = Vec::new();
+    for (n, keys) in issuers.iter().enumerate() {
+        let (source, by) = (keys.source(spec)?, format!("issuer {n}"));
+        tasks.push(tokio::spawn(take_many(source, log.clone(), by, rounds)));
+    }
+    for task in tasks {
+        task.await?;
+    }
+    Ok(())
+}
+
 /// Polls until a condition holds.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..9_000 {

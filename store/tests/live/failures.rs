@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use crate::common::{
     Engine, IssuedLog, Schema, open, own_server, raw, runtime, segment, small_steps, tag,
-    take_many, until,
+    take_by_each, take_many, until,
 };
 use crate::forwarder::Forwarder;
 
@@ -165,19 +165,7 @@ fn lose_answers_to_commit(engine: Engine) -> Result<()> {
         let log = IssuedLog::default();
         forwarder.every.store(3, Ordering::Relaxed);
         let issuers = [open(&settings)?, open(&settings)?, direct];
-        let mut tasks = Vec::new();
-        for (n, keys) in issuers.iter().enumerate() {
-            let source = keys.source(&segment("orders"))?;
-            tasks.push(tokio::spawn(take_many(
-                source,
-                log.clone(),
-                format!("issuer {n}"),
-                150,
-            )));
-        }
-        for task in tasks {
-            task.await?;
-        }
+        take_by_each(&issuers, &segment("orders"), &log, 150).await?;
         let lost = forwarder.lost.load(Ordering::Relaxed);
         assert!(lost > 10, "only {lost} answers were lost");
         // What was committed without our knowing is a gap.

@@ -7,7 +7,7 @@ use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Sou
 use keywright_testkit::Result;
 
 use crate::common::{
-    Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, take_many, until,
+    Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, take_by_each, until,
 };
 use crate::forwarder::Forwarder;
 use crate::manual_clock::{ManualClock, NOW_MS, on_worker, open_at};
@@ -89,22 +89,9 @@ fn copies_that_start_together_have_a_worker_id_each(engine: Engine) -> Result<()
     runtime()?.block_on(async {
         open(&settings)?.init().await?;
         let log = IssuedLog::default();
-        let mut programs = Vec::new();
-        let mut tasks = Vec::new();
-        for copy in 0..COPIES {
-            let keys = open(&settings)?;
-            let (source, log) = (keys.source(&KeySpec::Snowflake)?, log.clone());
-            programs.push(keys);
-            tasks.push(tokio::spawn(take_many(
-                source,
-                log,
-                format!("copy {copy}"),
-                20,
-            )));
-        }
-        for task in tasks {
-            task.await?;
-        }
+        let copies = (0..COPIES).map(|_| open(&settings));
+        let copies = copies.collect::<Result<Vec<_>>>()?;
+        take_by_each(&copies, &KeySpec::Snowflake, &log, 20).await?;
         let leased = "SELECT COUNT(DISTINCT owner) FROM keywright_worker WHERE owner IS NOT NULL";
         assert_eq!(schema.number(leased)?, u64::try_from(COPIES)?);
         Ok(())

@@ -6,7 +6,7 @@ use keywright_testkit::Result;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 
-use crate::common::{IssuedLog, Schema, open, runtime, segment, take_many};
+use crate::common::{IssuedLog, Schema, open, runtime, segment, take_by_each, take_many};
 
 pub const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT(20) NOT NULL DEFAULT '1', \
     step INT(11) NOT NULL, description VARCHAR(256) DEFAULT NULL, \
@@ -209,19 +209,6 @@ fn an_engine_without_transactions_is_no_danger() -> Result<()> {
         let raw = settings(&schema, "leaf");
         let log = IssuedLog::default();
         let issuers = [open(&raw)?, open(&raw)?, open(&raw)?];
-        let mut tasks = Vec::new();
-        for (n, keys) in issuers.iter().enumerate() {
-            let source = keys.source(&segment("orders"))?;
-            tasks.push(tokio::spawn(take_many(
-                source,
-                log.clone(),
-                format!("ours {n}"),
-                300,
-            )));
-        }
-        for task in tasks {
-            task.await?;
-        }
-        Ok(())
+        take_by_each(&issuers, &segment("orders"), &log, 300).await
     })
 }

@@ -8,7 +8,7 @@ use keywright_testkit::{PgServer, Replication, Result, Stop, WAIT_MAX, wait_unti
 
 use crate::common::{
     Engine, IssuedLog, Schema, in_postgres, open, open_with, raw_postgres, runtime, segment,
-    small_steps, tag, take_many, until,
+    small_steps, tag, take_by_each, take_many, until,
 };
 use crate::forwarder::Forwarder;
 
@@ -221,15 +221,7 @@ fn settings_of_the_role_do_not_count() -> Result<()> {
          CREATE TRIGGER note BEFORE INSERT OR UPDATE ON keywright_segment FOR EACH ROW EXECUTE FUNCTION note()",
     )?;
     let issuers = [first, open(&settings)?, open(&settings)?];
-    let mut tasks = Vec::new();
-    for (n, keys) in issuers.iter().enumerate() {
-        let source = keys.source(&segment("orders"))?;
-        let by = format!("issuer {n}");
-        tasks.push(runtime.spawn(take_many(source, log.clone(), by, 50)));
-    }
-    for task in tasks {
-        runtime.block_on(task)?;
-    }
+    runtime.block_on(take_by_each(&issuers, &segment("orders"), &log, 50))?;
     let seen = in_postgres(&server, "keywright", "SELECT DISTINCT setting FROM seen")?;
     assert_eq!(seen, [["on"]]);
     Ok(())
