@@ -137,6 +137,20 @@ fn ids_tell_when_and_where_they_were_made() -> Result<()> {
     Ok(())
 }
 
+/// What both of these tests read of a fixed id.
+fn decoded(vector: &vectors::SnowflakeVector) -> [&'static str; 8] {
+    [
+        vector.issued_at,
+        vector.datacenter,
+        vector.worker_field,
+        vector.sequence,
+        vector.worker_id,
+        vector.sequence,
+        "t",
+        vector.floor,
+    ]
+}
+
 #[test]
 fn fixed_ids_decode_with_a_named_layout() -> Result<()> {
     let database = database()?;
@@ -153,17 +167,8 @@ fn fixed_ids_decode_with_a_named_layout() -> Result<()> {
                     snowflake_timestamp({id}, '{preset}') = d.issued_at, snowflake_floor(d.issued_at, '{preset}')
              FROM snowflake_decode({id}, '{preset}') AS d"
         );
-        let expected = [
-            vector.issued_at,
-            vector.datacenter,
-            vector.worker_field,
-            vector.sequence,
-            vector.worker_id,
-            vector.sequence,
-            "t",
-            vector.floor,
-        ];
-        assert_eq!(text_rows(&mut client, &sql)?, [expected], "{preset} {id}");
+        let rows = text_rows(&mut client, &sql)?;
+        assert_eq!(rows, [decoded(&vector)], "{preset} {id}");
     }
     Ok(())
 }
@@ -185,17 +190,8 @@ fn fixed_ids_decode_with_the_layout_of_the_database() -> Result<()> {
                     snowflake_timestamp({id}) = d.issued_at, snowflake_floor(d.issued_at)
              FROM snowflake_decode({id}) AS d"
         );
-        let expected = [
-            vector.issued_at,
-            vector.datacenter,
-            vector.worker_field,
-            vector.sequence,
-            vector.worker_id,
-            vector.sequence,
-            "t",
-            vector.floor,
-        ];
-        assert_eq!(text_rows(&mut client, &sql)?, [expected], "{preset} {id}");
+        let rows = text_rows(&mut client, &sql)?;
+        assert_eq!(rows, [decoded(&vector)], "{preset} {id}");
     }
     Ok(())
 }

@@ -98,6 +98,14 @@ fn a_table_that_keeps_no_fence_is_refused(flavour: Flavour) -> Result<()> {
     Ok(())
 }
 
+/// The account `role` has what role `keeper` has.
+fn role_is_keeper(flavour: Flavour) -> &'static str {
+    match flavour {
+        Flavour::MariaDb => "SET DEFAULT ROLE keeper FOR role@'127.0.0.1'",
+        Flavour::MySql => "SET DEFAULT ROLE keeper TO role@'127.0.0.1'",
+    }
+}
+
 fn what_the_admin_account_may_not_do_is_told(flavour: Flavour) -> Result<()> {
     let (server, config) = shop(flavour, &[])?;
     server.run(
@@ -108,13 +116,7 @@ fn what_the_admin_account_may_not_do_is_told(flavour: Flavour) -> Result<()> {
          GRANT SELECT, ALTER ON shop.orders TO single@'127.0.0.1'; GRANT LOCK TABLES ON shop.* TO single@'127.0.0.1';
          CREATE ROLE keeper; GRANT SELECT, ALTER, LOCK TABLES ON shop.* TO keeper; GRANT keeper TO role@'127.0.0.1'",
     )?;
-    server.run(
-        "mysql",
-        match flavour {
-            Flavour::MariaDb => "SET DEFAULT ROLE keeper FOR role@'127.0.0.1'",
-            Flavour::MySql => "SET DEFAULT ROLE keeper TO role@'127.0.0.1'",
-        },
-    )?;
+    server.run("mysql", role_is_keeper(flavour))?;
     // Nobody waits for the looks, and they wait for nobody.
     let mut open = server.wire("shop")?;
     open.run("BEGIN")?;
@@ -169,13 +171,7 @@ fn triggers_that_the_admin_account_may_not_see_are_told(flavour: Flavour) -> Res
          GRANT TRIGGER ON shop.orders TO single@'127.0.0.1'; GRANT TRIGGER ON `s\\_op`.* TO other@'127.0.0.1';
          CREATE ROLE keeper; GRANT TRIGGER ON shop.* TO keeper; GRANT keeper TO role@'127.0.0.1'",
     )?;
-    server.run(
-        "mysql",
-        match flavour {
-            Flavour::MariaDb => "SET DEFAULT ROLE keeper FOR role@'127.0.0.1'",
-            Flavour::MySql => "SET DEFAULT ROLE keeper TO role@'127.0.0.1'",
-        },
-    )?;
+    server.run("mysql", role_is_keeper(flavour))?;
     let port = server.port();
     for user in users.iter().chain(&["root"]) {
         let mut config = with(&config, rule("shop.orders", "observe", true));
