@@ -18,8 +18,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
+use crate::corpus::transcript::none_differ;
 use crate::{Flavour, Result};
 use grammar::Case;
 use sides::{Comparison, Rig};
@@ -58,15 +59,7 @@ impl Found {
     /// # Errors
     /// There were differences that nobody has listed; the error shows them.
     pub fn check(&self) -> Result<()> {
-        if self.faults.is_empty() {
-            return Ok(());
-        }
-        bail!(
-            "{} of {} statements differ:\n\n{}",
-            self.faults.len(),
-            self.statements,
-            self.faults.join("\n\n")
-        );
+        none_differ(&self.faults, self.statements)
     }
 }
 

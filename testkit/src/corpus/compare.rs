@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use super::run::{AFTERWARDS, Pass, Visible, clean_up, run, set_up_ahead};
 use super::scenario::{Action, Expect, Scenario};
 use super::side::Side;
-use super::transcript::Ranks;
+use super::transcript::{Ranks, none_differ};
 use crate::{Flavour, Result};
 
 /// What came of comparing.
@@ -28,15 +28,7 @@ impl Report {
     /// # Errors
     /// There were faults; the error shows them.
     pub fn check(&self) -> Result<()> {
-        if self.faults.is_empty() {
-            return Ok(());
-        }
-        bail!(
-            "{} of {} statements differ:\n\n{}",
-            self.faults.len(),
-            self.statements,
-            self.faults.join("\n\n")
-        );
+        none_differ(&self.faults, self.statements)
     }
 }
 

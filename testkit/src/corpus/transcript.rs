@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use anyhow::ensure;
+
 use super::keys::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
+use crate::Result;
 use crate::wire::{Column, Done, Reply, SqlFault, Statement, Value, status};
 
 /// Whether a statement took long is not the statement's.
@@ -39,6 +42,18 @@ pub(crate) fn show_fault(fault: &SqlFault) -> String {
         fault.sqlstate,
         fault.message.escape_ascii()
     )
+}
+
+/// # Errors
+/// Sides differ; the error shows where.
+pub(crate) fn none_differ(faults: &[String], statements: usize) -> Result<()> {
+    ensure!(
+        faults.is_empty(),
+        "{} of {statements} statements differ:\n\n{}",
+        faults.len(),
+        faults.join("\n\n")
+    );
+    Ok(())
 }
 
 pub(crate) fn show_statement(statement: &Statement) -> String {
