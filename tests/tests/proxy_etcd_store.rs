@@ -1,29 +1,13 @@
 //! A store in etcd: bounds of MySQL's keys that outlive any of its servers.
 
+#[path = "common/stores.rs"]
+mod stores;
+
 use std::collections::BTreeSet;
-use std::thread;
 
 use keywright_testkit::etcd::EtcdCluster;
-use keywright_testkit::{Flavour, ProxyConfig, ProxyProcess, Result, Upstream, assert_has};
-
-/// Ids of rows of `killed.NAME` that are inserted.
-fn insert(proxy: &ProxyProcess, table: &str, rows: usize) -> Result<Vec<u64>> {
-    let mut wire = proxy.wire("killed")?;
-    let insert = format!("INSERT INTO {table} (a) VALUES (1)");
-    let ids = (0..rows).map(|_| Ok(wire.run(&insert)?.last_insert_id));
-    ids.collect()
-}
-
-fn server_with_tables() -> Result<Upstream> {
-    let server = Upstream::start(Flavour::MariaDb)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE killed;
-         CREATE TABLE killed.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE killed.s (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
-    )?;
-    Ok(server)
-}
+use keywright_testkit::{ProxyConfig, ProxyProcess, Result, Upstream, assert_has};
+use stores::{insert, made_by_all, server_with_tables};
 
 fn config(server: &Upstream, cluster: &EtcdCluster) -> ProxyConfig {
     let url = format!("etcd://{}/keywright", cluster.hosts());
@@ -35,18 +19,10 @@ fn config(server: &Upstream, cluster: &EtcdCluster) -> ProxyConfig {
 /// As copies of one configuration do that are started together.
 #[test]
 fn whoever_makes_the_store_together_with_others_is_content() -> Result<()> {
-    const COPIES: usize = 6;
     let cluster = EtcdCluster::start(1)?;
     let server = server_with_tables()?;
     let config = config(&server, &cluster);
-    let said = thread::scope(|scope| {
-        let init = || ProxyProcess::said(&config, &["init"]);
-        let all: Vec<_> = (0..COPIES).map(|_| scope.spawn(init)).collect();
-        let all = all
-            .into_iter()
-            .map(|copy| copy.join().expect("it panicked"));
-        all.collect::<Result<Vec<String>>>()
-    })?;
+    let said = made_by_all(&config)?;
     for made in ["created etcd://", "created tag \"orders\""] {
         let those = said.iter().filter(|said| said.contains(made));
         assert_eq!(those.count(), 1, "{said:?}");

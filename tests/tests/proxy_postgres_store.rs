@@ -1,24 +1,18 @@
 //! A store in PostgreSQL: bounds of MySQL's keys on another kind of server.
 
+#[path = "common/stores.rs"]
+mod stores;
+
 use std::collections::BTreeSet;
-use std::thread;
 
 use keywright_testkit::{
     Flavour, PgServer, ProxyConfig, ProxyProcess, Result, Stop, Upstream, assert_has,
 };
-
-/// Ids of rows of `killed.NAME` that are inserted.
-fn insert(proxy: &ProxyProcess, table: &str, rows: usize) -> Result<Vec<u64>> {
-    let mut wire = proxy.wire("killed")?;
-    let insert = format!("INSERT INTO {table} (a) VALUES (1)");
-    let ids = (0..rows).map(|_| Ok(wire.run(&insert)?.last_insert_id));
-    ids.collect()
-}
+use stores::{insert, made_by_all, server_with_tables};
 
 /// As copies of one configuration do that are started together.
 #[test]
 fn whoever_makes_the_store_together_with_others_is_content() -> Result<()> {
-    const COPIES: usize = 6;
     let store = PgServer::builder().preload(false).start()?;
     store
         .client("postgres")?
@@ -27,14 +21,7 @@ fn whoever_makes_the_store_together_with_others_is_content() -> Result<()> {
     let config = ProxyConfig::before(&server, &store.url("keywright"))
         .rule("shop.a", "segment:a")
         .rule("shop.b", "segment:b");
-    let said = thread::scope(|scope| {
-        let init = || ProxyProcess::said(&config, &["init"]);
-        let all: Vec<_> = (0..COPIES).map(|_| scope.spawn(init)).collect();
-        let all = all
-            .into_iter()
-            .map(|copy| copy.join().expect("it panicked"));
-        all.collect::<Result<Vec<String>>>()
-    })?;
+    let said = made_by_all(&config)?;
     for tag in ["created tag \"a\"", "created tag \"b\""] {
         let made = said.iter().filter(|said| said.contains(tag));
         assert_eq!(made.count(), 1, "{said:?}");
@@ -49,13 +36,7 @@ fn no_key_comes_twice_however_programs_and_the_store_end() -> Result<()> {
     for sql in owner.split("; ") {
         store.client("postgres")?.batch_execute(sql)?;
     }
-    let server = Upstream::start(Flavour::MariaDb)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE killed;
-         CREATE TABLE killed.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE killed.s (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
-    )?;
+    let server = server_with_tables()?;
     let url = format!("postgres://keywright@127.0.0.1:{}/keywright", store.port());
     let config = ProxyConfig::before(&server, &url)
         .rule("killed.t", "segment:orders")
