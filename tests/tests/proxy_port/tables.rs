@@ -22,6 +22,20 @@ fn shop(mode: &str, store: &str, server: &Upstream) -> ProxyConfig {
     config
 }
 
+/// A server whose table has rows with ids of its own, and a store in it.
+fn server_with_rows() -> Result<(Upstream, String)> {
+    let server = Upstream::start(Flavour::MariaDb)?;
+    server.run(
+        "mysql",
+        &format!(
+            "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+             INSERT INTO shop.orders (a) SELECT seq FROM seq_1_to_{NATIVE_ROWS}"
+        ),
+    )?;
+    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    Ok((server, store))
+}
+
 #[test]
 fn sql_and_key_ports_share_a_tag() -> Result<()> {
     let server = Upstream::start(Flavour::MariaDb)?;
@@ -51,15 +65,7 @@ fn sql_and_key_ports_share_a_tag() -> Result<()> {
 /// A program that has a key port and no rule takes part in the switch: it gives no key that a table may have natively.
 #[test]
 fn keys_follow_tables_that_go_over_to_the_tag_and_leave_it() -> Result<()> {
-    let server = Upstream::start(Flavour::MariaDb)?;
-    server.run(
-        "mysql",
-        &format!(
-            "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-             INSERT INTO shop.orders (a) SELECT seq FROM seq_1_to_{NATIVE_ROWS}"
-        ),
-    )?;
-    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let (server, store) = server_with_rows()?;
     let mut proxy = ProxyProcess::start(shop("observe", &store, &server))?;
     let alone = ProxyProcess::start(ProxyConfig {
         store_url: store.clone(),
@@ -114,15 +120,7 @@ fn keys_follow_tables_that_go_over_to_the_tag_and_leave_it() -> Result<()> {
 /// has nothing else that keeps them apart.
 #[test]
 fn a_lost_tag_is_made_by_init_alone() -> Result<()> {
-    let server = Upstream::start(Flavour::MariaDb)?;
-    server.run(
-        "mysql",
-        &format!(
-            "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-             INSERT INTO shop.orders (a) SELECT seq FROM seq_1_to_{NATIVE_ROWS}"
-        ),
-    )?;
-    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let (server, store) = server_with_rows()?;
     let port = |names: &str| format!("users = true\nkeys = {{ {names}free = \"segment:free\" }}\n");
     let mut config = shop("rewrite", &store, &server);
     config.rules = vec![format!("{}fence = false\n", config.rules.concat())];
