@@ -6,21 +6,29 @@ use std::thread;
 
 use keywright_core::cause::Cause;
 use keywright_testkit::{IdLog, Load, PgServer, Result, Stop, WAIT_MAX, query_i64, wait_until};
+use postgres::Client;
 
 use super::common::{database, expect_cause};
 use super::{Demand, KEY_SPACE, ask, demand_of, demands, hand_over};
+
+const NEXT: &str = "SELECT next_biz_id('orders')";
+
+/// A session of database `shop`, whose tag was handed the ids 1 to 1000 and has issued the first, one that feeds, and what was wanted.
+fn fed(server: &PgServer) -> Result<(Client, Client, Demand)> {
+    let mut client = database(server, "shop", "SELECT keywright.create_fed_tag('orders')")?;
+    let mut feeder = database(server, "feeder", "")?;
+    ask(&mut client, "orders")?;
+    let demand = demand_of(&mut feeder, "orders")?;
+    hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000))?;
+    assert_eq!(query_i64(&mut client, NEXT)?, 1);
+    Ok((client, feeder, demand))
+}
 
 #[test]
 fn nothing_is_issued_after_a_crash_until_it_is_fed_anew() -> Result<()> {
     for how in [None, Some(Stop::Fast), Some(Stop::Immediate)] {
         let mut server = PgServer::builder().start()?;
-        let mut client = database(&server, "shop", "SELECT keywright.create_fed_tag('orders')")?;
-        let mut feeder = database(&server, "feeder", "")?;
-        ask(&mut client, "orders")?;
-        let before = demand_of(&mut feeder, "orders")?;
-        hand_over(&mut feeder, &before, KEY_SPACE, (1, 1000))?;
-        let next = "SELECT next_biz_id('orders')";
-        assert_eq!(query_i64(&mut client, next)?, 1);
+        let (mut client, _feeder, before) = fed(&server)?;
         client.batch_execute("CHECKPOINT")?;
         match how {
             Some(how) => server.restart(how)?,
@@ -45,7 +53,7 @@ fn nothing_is_issued_after_a_crash_until_it_is_fed_anew() -> Result<()> {
         let other = hand_over(&mut feeder, &demand, &"f".repeat(32), (2000, 2010));
         expect_cause(other, Cause::HandOverRefused, "another key space");
         hand_over(&mut feeder, &demand, KEY_SPACE, (1001, 2000))?;
-        assert_eq!(query_i64(&mut client, next)?, 1001);
+        assert_eq!(query_i64(&mut client, NEXT)?, 1001);
     }
     Ok(())
 }
@@ -53,13 +61,7 @@ fn nothing_is_issued_after_a_crash_until_it_is_fed_anew() -> Result<()> {
 #[test]
 fn a_copy_of_the_database_issues_nothing_of_what_the_original_was_handed() -> Result<()> {
     let server = PgServer::builder().start()?;
-    let mut client = database(&server, "shop", "SELECT keywright.create_fed_tag('orders')")?;
-    let mut feeder = database(&server, "feeder", "")?;
-    ask(&mut client, "orders")?;
-    let demand = demand_of(&mut feeder, "orders")?;
-    hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000))?;
-    let next = "SELECT next_biz_id('orders')";
-    assert_eq!(query_i64(&mut client, next)?, 1);
+    let (client, mut feeder, _) = fed(&server)?;
     drop(client);
     let mut keeper = server.client("postgres")?;
     wait_until("the end of the last session", WAIT_MAX, || {
@@ -70,7 +72,7 @@ fn a_copy_of_the_database_issues_nothing_of_what_the_original_was_handed() -> Re
     let mut copy = server.client("copy")?;
     ask(&mut copy, "orders")?;
     let mut original = server.client("shop")?;
-    assert_eq!(query_i64(&mut original, next)?, 2);
+    assert_eq!(query_i64(&mut original, NEXT)?, 2);
     // Both are fed.
     let demands: Vec<Demand> = {
         let mut all = Vec::new();
@@ -83,7 +85,7 @@ fn a_copy_of_the_database_issues_nothing_of_what_the_original_was_handed() -> Re
     for (demand, first) in demands.iter().zip([2001, 3001]) {
         hand_over(&mut feeder, demand, KEY_SPACE, (first, first + 999))?;
     }
-    let given = query_i64(&mut copy, next)?;
+    let given = query_i64(&mut copy, NEXT)?;
     assert!([2001, 3001].contains(&given), "{given}");
     Ok(())
 }
@@ -92,12 +94,7 @@ fn a_copy_of_the_database_issues_nothing_of_what_the_original_was_handed() -> Re
 #[test]
 fn a_restored_dump_keeps_the_key_space_and_is_fed_anew() -> Result<()> {
     let server = PgServer::builder().start()?;
-    let mut client = database(&server, "shop", "SELECT keywright.create_fed_tag('orders')")?;
-    let mut feeder = database(&server, "feeder", "")?;
-    ask(&mut client, "orders")?;
-    let demand = demand_of(&mut feeder, "orders")?;
-    hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000))?;
-    assert_eq!(query_i64(&mut client, "SELECT next_biz_id('orders')")?, 1);
+    let (_client, mut feeder, _) = fed(&server)?;
     feeder.batch_execute("CREATE DATABASE restored")?;
     server.restore("restored", &server.dump("shop", &[])?)?;
     // What the original wants next is not what this is about.
@@ -110,10 +107,7 @@ fn a_restored_dump_keeps_the_key_space_and_is_fed_anew() -> Result<()> {
     let other = hand_over(&mut feeder, &demand, &"f".repeat(32), (5001, 6000));
     expect_cause(other, Cause::HandOverRefused, "another key space");
     hand_over(&mut feeder, &demand, KEY_SPACE, (2001, 3000))?;
-    assert_eq!(
-        query_i64(&mut restored, "SELECT next_biz_id('orders')")?,
-        2001
-    );
+    assert_eq!(query_i64(&mut restored, NEXT)?, 2001);
     Ok(())
 }
 
