@@ -65,11 +65,7 @@ fn curl_takes_keys() -> Result<()> {
 #[test]
 fn curl_speaks_tls() -> Result<()> {
     let pki = Pki::new()?;
-    let port = Port::start(&format!(
-        "tls = \"required\"\ncertificate = \"{}\"\nkey = \"{}\"\n",
-        pki.file("proxy.pem").display(),
-        pki.file("proxy.key").display()
-    ))?;
+    let port = Port::start(&pki.towards_clients("required"))?;
     let url = format!(
         "https://127.0.0.1:{}/v1/keys/orders",
         port.proxy.http_port()?

@@ -57,11 +57,7 @@ fn redis_cli_takes_keys() -> Result<()> {
 #[test]
 fn redis_cli_speaks_tls() -> Result<()> {
     let pki = Pki::new()?;
-    let port = Port::start(&format!(
-        "tls = \"required\"\ncertificate = \"{}\"\nkey = \"{}\"\n",
-        pki.file("proxy.pem").display(),
-        pki.file("proxy.key").display()
-    ))?;
+    let port = Port::start(&pki.towards_clients("required"))?;
     let number = port.proxy.key_port()?.to_string();
     let mut cli = RedisTools::get()?.command("redis-cli")?;
     cli.args(["-p", &number, "--tls", "--cacert"]);

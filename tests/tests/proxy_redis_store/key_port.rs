@@ -170,10 +170,9 @@ fn logins_and_tls_are_as_on_other_stores() -> Result<()> {
     let password = pki.file("password");
     fs::write(&password, "open sesame\n")?;
     let far = Far::start(&format!(
-        "{KEYS}password_file = \"{}\"\ntls = \"required\"\ncertificate = \"{}\"\nkey = \"{}\"\n",
+        "{KEYS}password_file = \"{}\"\n{}",
         password.display(),
-        pki.file("proxy.pem").display(),
-        pki.file("proxy.key").display()
+        pki.towards_clients("required")
     ))?;
     let port = far.port()?;
     let ca = format!("tls_ca_file = \"{}\"\n", pki.file("ca.pem").display());
