@@ -31,6 +31,7 @@ use crate::port::http::socket::Activity;
 use crate::port::http::tinyid::{self, Wanted};
 use crate::port::issue::KeyRequest;
 use crate::port::keys::{NamedKeys, PortKeys};
+use crate::users::turns::Line;
 
 /// Fewer keys than these ask for no share of the memory for all.
 const FREE_KEYS: u64 = 1_000;
