@@ -52,6 +52,7 @@ use silent::{
 use stopping::{
     a_connection_whose_login_outlasts_a_switch_makes_no_ids,
     a_connection_without_rules_is_ended_before_a_switch,
+    a_program_that_is_killed_while_it_leads_holds_nobody_up,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_program_that_stops_while_it_starts_leaves_nothing_behind,
     one_that_is_at_something_is_ended_behind_it,
@@ -85,6 +86,7 @@ keywright_testkit::on_both_flavours!(
     nobody_hears_of_success_whose_rows_were_left_out,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_program_that_stops_while_it_starts_leaves_nothing_behind,
+    a_program_that_is_killed_while_it_leads_holds_nobody_up,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_column_without_room_for_keys_stays_native,
     a_restart_right_behind_a_switch_switches_back,
