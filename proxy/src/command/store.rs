@@ -107,6 +107,11 @@ impl Restored {
         println!(
             "the gaps are estimates, from the fastest that each tag was used: where you know the highest id, keywright advance above it, too"
         );
+        if config.store.keeps_ranges() {
+            println!(
+                "a program that was killed, or stopped while the store was away, may go on with its kept_ranges_file: delete each before programs start"
+            );
+        }
         if config.store.worker_ids().assigned.is_some() {
             println!(
                 "no new worker id is assigned before keywright worker advance --above N, the largest that any database has"
