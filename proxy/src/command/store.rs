@@ -84,6 +84,11 @@ impl Restored {
                 its.tag, its.next, its.gap
             );
         }
+        for problem in &restored.unusable {
+            println!(
+                "{problem}: nothing is given of it; when that is mended, keywright advance it above all that was given"
+            );
+        }
         for (tag, id) in &restored.unknown {
             println!(
                 "tag \"{tag}\" is not in the store: when init has made it again, keywright advance {tag} --above {id}"
