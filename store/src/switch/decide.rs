@@ -52,7 +52,8 @@ pub fn decide(me: &Participant<'_>, store: &Standing) -> Next {
     let leads = me.can_lead && store.leader.as_deref() == Some(me.program);
     // Whoever began it is given time to end it himself, while he is there.
     let grace = if leads { 0 } else { OTHERS_LATER_MS };
-    let is_late = store.age_ms > me.wait_ms_max.saturating_add(grace) || !is_leader_there(store);
+    let is_left = !leads && !is_leader_there(store);
+    let is_late = is_left || store.age_ms > me.wait_ms_max.saturating_add(grace);
     match store.phase {
         Phase::None => Next::Follow,
         _ if me.holds != Some(attempt) => Next::Hold(attempt),
