@@ -195,6 +195,17 @@ impl TableName {
         }
     }
 
+    /// The same without its schema, where that is the one of the connection: rests are kept by the name, and one table is to have one.
+    pub(crate) fn within(self, schema: Option<&str>) -> Self {
+        match self.schema.as_deref() == schema {
+            true => Self {
+                schema: None,
+                ..self
+            },
+            false => self,
+        }
+    }
+
     /// Without quotes, as in settings.
     pub(crate) fn plain(&self) -> String {
         match &self.schema {

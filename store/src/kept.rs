@@ -27,6 +27,9 @@
 //! for `switch_peer_wait_s`: until that much after the store last heard of the predecessor (`CLOCK_BOOTTIME`, which a change of the clock does not move), the
 //! file may be used, and what was taken from it be given; then all of that is dropped.
 //!
+//! Beside the ranges the file says how far the bounds of tags had come ([`seen`]), and goes on saying so when nothing is kept any more. A store that says
+//! less of a tag of the same key space has gone back: whoever starts then takes nothing from it, as whoever ran meanwhile.
+//!
 //! What no check can see is a copy of the living memory of the whole machine, a file system that is put back to an older state in the same run of the machine,
 //! and a clock of the store's server that is put forward: others go by that when they wait for a program that is silent.
 //!
@@ -37,6 +40,7 @@ pub(crate) mod content;
 mod disk;
 mod judge;
 pub(crate) mod keeper;
+pub(crate) mod seen;
 pub(crate) mod tail;
 
 #[cfg(test)]

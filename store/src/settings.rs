@@ -119,7 +119,8 @@ impl StoreSettings {
             .as_deref()
             .unwrap_or(dialect.default_table());
         let quote = engine.as_ref().map_or('`', |its| its.words().name_quote());
-        let segment_table = TableName::parse(table_text, quote);
+        let segment_table = TableName::parse(table_text, quote)
+            .map(|table| table.within(engine.as_ref().and_then(schema)));
         if segment_table.is_none() {
             problems.add(
                 "store.segment_table",

@@ -79,6 +79,8 @@ pub(crate) struct Store {
     free: Semaphore,
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
+    /// The same by what a file of this machine says, and of which key space.
+    kept_bounds: Mutex<HashMap<Tag, (String, u64)>>,
     /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
     handed: Mutex<HashMap<(u64, u32), i64>>,
     /// Whether it answered when it was last spoken to; not set before.
@@ -103,6 +105,7 @@ impl Store {
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),
             seen: Mutex::default(),
+            kept_bounds: Mutex::default(),
             handed: Mutex::default(),
             is_up: OnceLock::new(),
         }
@@ -271,6 +274,25 @@ impl Store {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.entry(tag.clone()).or_default();
         *known = bound.max(*known);
+    }
+
+    /// The largest bound of a tag of this key space that this program, or one before it on this machine, has seen.
+    pub(crate) fn seen_of(&self, tag: &Tag, key_space: &str) -> u64 {
+        let kept = self
+            .kept_bounds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.get(tag).filter(|(its, _)| its == key_space);
+        kept.map_or(0, |(_, bound)| *bound).max(self.seen(tag))
+    }
+
+    /// A file of this machine says so.
+    pub(crate) fn note_kept_bound(&self, tag: Tag, bound: (String, u64)) {
+        let mut kept = self
+            .kept_bounds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.insert(tag, bound);
     }
 
     /// What databases that are fed were handed, as far as this program has seen, each with the mark of its key space.

@@ -207,7 +207,11 @@ fn what_was_handed_back_is_not_kept() -> Result<()> {
     assert_refused(&proxy, "nothing is kept in it")?;
     place.store.restart()?;
     wait_until("keys", WAIT_MAX, || Ok(ids.insert(&proxy, 1).is_ok()))?;
-    ids.take(&proxy, 100)
+    ids.take(&proxy, 100)?;
+    // Who raises a tag is told of what one that was killed may have.
+    let told = ProxyProcess::said(&place.config, &["advance", "orders", "--above", "70000"])?;
+    assert_has(&told, &["goes on at 70001", "kept_ranges_file"]);
+    Ok(())
 }
 
 /// Nothing can be handed back then: the next start goes on with it, as after a kill.

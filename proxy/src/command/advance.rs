@@ -58,6 +58,11 @@ impl Advance {
                 println!(
                     "tag \"{tag}\" goes on at {next}; programs use up first what they have reserved before"
                 );
+                if config.store.keeps_ranges() {
+                    println!(
+                        "one that was killed, or stopped while the store was away, may go on with its kept_ranges_file, which is of before: delete it"
+                    );
+                }
             }
             Above::Snowflake { .. }
             | Above::SnowflakeMoment { .. }

@@ -84,6 +84,11 @@ impl Restored {
                 its.tag, its.next, its.gap
             );
         }
+        for problem in &restored.unusable {
+            println!(
+                "{problem}: nothing is given of it; when that is mended, keywright advance it above all that was given"
+            );
+        }
         for (tag, id) in &restored.unknown {
             println!(
                 "tag \"{tag}\" is not in the store: when init has made it again, keywright advance {tag} --above {id}"
@@ -107,6 +112,11 @@ impl Restored {
         println!(
             "the gaps are estimates, from the fastest that each tag was used: where you know the highest id, keywright advance above it, too"
         );
+        if config.store.keeps_ranges() {
+            println!(
+                "a program that was killed, or stopped while the store was away, may go on with its kept_ranges_file: delete each before programs start"
+            );
+        }
         if config.store.worker_ids().assigned.is_some() {
             println!(
                 "no new worker id is assigned before keywright worker advance --above N, the largest that any database has"

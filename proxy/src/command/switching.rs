@@ -252,10 +252,15 @@ impl Switching {
         self.rechecked = met;
         self.is_due = true;
         let limits = self.conductor.limits();
-        if limits.in_time(self.conductor.lift_left()).await? {
+        let mut has_lifted = false;
+        let lifted = self.conductor.lift_left(&mut has_lifted);
+        let lifted = limits.in_time(lifted).await;
+        if has_lifted {
             self.conductor.connections().renew();
         }
-        limits.in_time(self.conductor.fence_missing()).await
+        // Whatever keeps a fence from being lifted: those that are missing let ids be made past the programs.
+        let fenced = limits.in_time(self.conductor.fence_missing()).await;
+        lifted.and(fenced)
     }
 
     /// Notes in the store what the configuration wants and is in force; that differs from this before a switch.

@@ -13,6 +13,9 @@ use serde_json::json;
 use super::target::Target;
 use super::{File, Format, with_store};
 
+/// The first moment of the year 10000, which has no form in RFC 3339, seconds since 1970.
+const YEAR_10000_S: u64 = 253_402_300_800;
+
 #[derive(Args)]
 pub(crate) struct Worker {
     #[command(subcommand)]
@@ -187,10 +190,16 @@ impl List {
     }
 }
 
+/// To the second; as the store has it where that is no moment that can be written so.
 fn moment(unix_ms: i64) -> String {
-    let since = Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0));
-    let seconds = Duration::from_secs(since.as_secs());
-    humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + seconds).to_string()
+    let seconds = u64::try_from(unix_ms).map(|ms| ms / 1_000).ok();
+    let seconds = seconds.filter(|seconds| *seconds < YEAR_10000_S);
+    let at = seconds
+        .and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    match at {
+        Some(at) => humantime::format_rfc3339_seconds(at).to_string(),
+        None => format!("{unix_ms} ms"),
+    }
 }
 
 /// A number, who has it and since when.
@@ -273,6 +282,20 @@ mod tests {
     use keywright_store::assignment::DatabaseName;
 
     use super::*;
+
+    #[test]
+    fn what_is_no_moment_is_shown_as_it_stands_in_the_store() {
+        for (unix_ms, shown) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59Z"),
+            (253_402_300_800_000, "253402300800000 ms"),
+            (i64::MAX, "9223372036854775807 ms"),
+            (-1, "-1 ms"),
+            (i64::MIN, "-9223372036854775808 ms"),
+        ] {
+            assert_eq!(moment(unix_ms), shown);
+        }
+    }
 
     #[test]
     fn a_number_is_shown_with_who_has_it_and_what_became_of_it() {

@@ -1,6 +1,7 @@
 //! One step of a program through the switch: it asks the store, decides, and does one thing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use keywright_store::Failure;
 use keywright_store::switch::{
     Change, InForce, Next, Participant, RuleName, Standing, Switchboard, decide,
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::servers::{self, Server};
 use crate::config::Config;
@@ -46,8 +47,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What is asked of servers in one step. Meanwhile this program neither says that it is there nor follows others: who is silent for too
-    /// long is not waited for.
+    /// What is asked of servers in one step. Meanwhile this program follows nobody, nor does it say that it is there while nothing is
+    /// switched: who is silent for too long is not waited for.
     ///
     /// # Errors
     /// They take too long, or that of what is asked.
@@ -189,16 +190,22 @@ impl<C: ClientConnections> Conductor<C> {
                 self.holds = Some(attempt);
             }
             Next::Acknowledge(attempt) => self.say(Some(attempt)).await?,
-            Next::Carry(attempt) => self.try_to_carry(attempt, &standing).await?,
+            Next::Carry(attempt) => {
+                let carried = self.try_to_carry(attempt, &standing);
+                self.beating(attempt, carried).await?;
+            }
             Next::End(attempt) => {
                 if self.board.end(attempt).await.map_err(store_error)? {
                     tracing::warn!(attempt, "the switch took too long, and is given up");
                 }
             }
-            Next::Undo(attempt) => self.limits.in_time(self.undo(attempt, &standing)).await?,
+            Next::Undo(attempt) => {
+                let undone = self.limits.in_time(self.undo(attempt, &standing));
+                self.beating(attempt, undone).await?;
+            }
             Next::Complete(attempt) => {
-                let completed = self.complete(attempt, &standing);
-                self.limits.in_time(completed).await?;
+                let completed = self.limits.in_time(self.complete(attempt, &standing));
+                self.beating(attempt, completed).await?;
             }
             Next::Wait => self.beat_again().await?,
         }
@@ -248,6 +255,26 @@ impl<C: ClientConnections> Conductor<C> {
                 Ok(())
             }
             Some(_) | None => self.say(held).await,
+        }
+    }
+
+    /// Does what the attempt has come to, for which statements wait. Meanwhile others hear that the program is there: they take an attempt over
+    /// whose leader they do not hear of.
+    async fn beating<T>(&self, attempt: u64, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            let beat = async {
+                sleep(Duration::from_millis(BEAT_MS)).await;
+                self.board.beat(Some(attempt)).await
+            };
+            tokio::select! {
+                done = &mut work => return done,
+                beat = beat => {
+                    if let Err(failure) = beat {
+                        tracing::debug!(%failure, "the store does not hear that the program is there");
+                    }
+                }
+            }
         }
     }
 

@@ -62,38 +62,48 @@ impl<C: ClientConnections> Conductor<C> {
         !self.ahead.is_empty()
     }
 
-    /// Lifts fences of tables that are native again: a server that took over may not have heard of that.
+    /// Lifts fences of tables that are native again: a server that took over may not have heard of that. `has_lifted` is set where it has.
     ///
     /// # Errors
-    /// The store or a server fails.
-    pub async fn lift_left(&self) -> Result<bool> {
+    /// The store fails, or a server, which keeps none from the others.
+    pub async fn lift_left(&self, has_lifted: &mut bool) -> Result<()> {
         let standing = self.board.standing().await.map_err(store_error)?;
         let native = standing.rules.iter().filter(|rule| rule.keys.is_none());
         let above: BTreeMap<&RuleName, u64> = native
             .filter_map(|rule| Some((&rule.rule, rule.above?)))
             .collect();
-        let mut has_lifted = false;
         if !self.can_lead() || above.is_empty() || standing.phase != Phase::None {
-            return Ok(has_lifted);
+            return Ok(());
         }
-        let names = above.keys().map(|name| (*name).clone()).collect();
+        let mut looked = Ok(());
         for server in &mut self.some_servers().await {
-            let mut tables = servers::columns_of(server, &self.config, &names).await?;
-            tables.retain(|(_, column)| column.auto_increment && column.fenced);
-            for (name, column) in &tables {
-                let ask = async || {
-                    let now = self.board.standing().await?;
-                    let is_native = |rule: &InForce| rule.rule == *name && rule.keys.is_none();
-                    Ok(now.phase == Phase::None && now.rules.iter().any(is_native))
-                };
-                let next = above.get(name).copied().unwrap_or(0);
-                if lift(&mut server.conn, column, next, ask).await? == Outcome::Done {
-                    tracing::info!(table = column.quoted_table(), "fence lifted");
-                    has_lifted = true;
-                }
+            looked = looked.and(self.lift_left_on(server, &above, has_lifted).await);
+        }
+        looked
+    }
+
+    async fn lift_left_on(
+        &self,
+        server: &mut Server,
+        above: &BTreeMap<&RuleName, u64>,
+        has_lifted: &mut bool,
+    ) -> Result<()> {
+        let names = above.keys().map(|name| (*name).clone()).collect();
+        let mut tables = servers::columns_of(server, &self.config, &names).await?;
+        tables.retain(|(_, column)| column.auto_increment && column.fenced);
+        for (name, column) in &tables {
+            let ask = async || {
+                let now = self.board.standing().await?;
+                let is_native = |rule: &InForce| rule.rule == *name && rule.keys.is_none();
+                Ok(now.phase == Phase::None && now.rules.iter().any(is_native))
+            };
+            let next = above.get(name).copied().unwrap_or(0);
+            if lift(&mut server.conn, column, next, ask).await? == Outcome::Done {
+                tracing::info!(table = column.quoted_table(), "fence lifted");
+                *has_lifted = true;
             }
         }
-        Ok(has_lifted)
+        Ok(())
     }
 
     /// Fences tables that came later, of rules that give keys. Such as have ids above all that was reserved get no keys until keys go on
@@ -101,7 +111,7 @@ impl<C: ClientConnections> Conductor<C> {
     /// are left to it, unless it cannot be soon: whoever writes past the programs would make ids until then.
     ///
     /// # Errors
-    /// The store or a server fails.
+    /// The store fails, or a server, which keeps none from the others.
     pub async fn fence_missing(&mut self) -> Result<()> {
         if !self.can_lead() {
             return Ok(());
@@ -112,19 +122,21 @@ impl<C: ClientConnections> Conductor<C> {
             return Ok(());
         }
         let can_repeat = missing(self.limits.peer_wait_ms, &standing).is_none();
-        let mut servers = self.some_servers().await;
+        let mut servers = Vec::new();
+        let mut failing = BTreeSet::new();
         let mut has_dropped = false;
-        for server in &mut servers {
-            for (name, column) in self.unfenced(server, &given).await? {
-                let table = (server.identity.clone(), column.quoted_table());
-                let Some((keys, _)) = given.get(&name) else {
-                    continue;
-                };
-                let waits = self.held_back.contains_key(&table);
-                if waits && (can_repeat || !self.is_reserved(keys, &column).await?) {
-                    continue;
+        let mut fenced = Ok(());
+        for mut server in self.some_servers().await {
+            let its = self.fence_missing_on(&mut server, &given, can_repeat, &mut has_dropped);
+            match its.await {
+                Ok(its) => {
+                    servers.push(server);
+                    fenced = fenced.and(its);
                 }
-                has_dropped |= self.fence_late(server, (&name, keys), &column).await?;
+                Err(error) => {
+                    failing.insert(server.identity);
+                    fenced = fenced.and(Err(error));
+                }
             }
         }
         if has_dropped {
@@ -132,9 +144,42 @@ impl<C: ClientConnections> Conductor<C> {
             let standing = self.standing().await?;
             self.connections().follow(&standing);
         }
-        let ahead = self.ahead(&mut servers, &given, Look::Again).await?;
-        self.connections().note_ahead(ahead);
-        Ok(())
+        let servers = (servers.as_mut_slice(), failing);
+        let looked = self.look_ahead(servers, &given, Look::Again);
+        fenced.and(looked.await)
+    }
+
+    /// `has_dropped` is set where programs are to drop what they have reserved. Inside: what was wrong with a table, which keeps none from the others.
+    ///
+    /// # Errors
+    /// The server cannot be looked at any more.
+    async fn fence_missing_on(
+        &self,
+        server: &mut Server,
+        given: &Given,
+        can_repeat: bool,
+        has_dropped: &mut bool,
+    ) -> Result<Result<()>> {
+        let mut fenced = Ok(());
+        for (name, column) in self.unfenced(server, given).await? {
+            let table = (server.identity.clone(), column.quoted_table());
+            let Some((keys, _)) = given.get(&name) else {
+                continue;
+            };
+            let waits = self.held_back.contains_key(&table);
+            if waits && (can_repeat || !self.is_reserved(keys, &column).await?) {
+                continue;
+            }
+            match self.fence_late(server, (&name, keys), &column).await {
+                Ok(its) => *has_dropped |= its,
+                Err(error) => {
+                    fenced = fenced.and(Err(error));
+                    // The table's lock goes with the connection.
+                    servers::connect_again(server, &self.config).await?;
+                }
+            }
+        }
+        Ok(fenced)
     }
 
     /// Whether all ids that the server has made for a table are below what was reserved of its keys, as far as that is known without a lock.
@@ -155,15 +200,9 @@ impl<C: ClientConnections> Conductor<C> {
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
             let limits = self.limits;
-            let ahead = self.ahead(&mut servers, &given, Look::BehindSwitch);
-            match limits.in_time(ahead).await {
-                Ok(ahead) => self.connections().note_ahead(ahead),
-                Err(error) => {
-                    tracing::warn!(
-                        "whether tables in force have their fence is not known: {error:#}"
-                    );
-                }
-            }
+            let servers = (servers.as_mut_slice(), BTreeSet::new());
+            let looked = self.look_ahead(servers, &given, Look::BehindSwitch);
+            tell_not_known(limits.in_time(looked).await);
         }
         self.looked_at = Some(now);
     }
@@ -177,13 +216,9 @@ impl<C: ClientConnections> Conductor<C> {
         }
         let mut servers = self.some_servers().await;
         let limits = self.limits;
-        let ahead = self.ahead(&mut servers, &given, Look::WithoutStore);
-        match limits.in_time(ahead).await {
-            Ok(ahead) => self.connections().note_ahead(ahead),
-            Err(error) => {
-                tracing::warn!("whether tables in force have their fence is not known: {error:#}");
-            }
-        }
+        let servers = (servers.as_mut_slice(), BTreeSet::new());
+        let looked = self.look_ahead(servers, &given, Look::WithoutStore);
+        tell_not_known(limits.in_time(looked).await);
     }
 
     /// The tables that are to have a fence and have none.
@@ -203,45 +238,87 @@ impl<C: ClientConnections> Conductor<C> {
         Ok(tables)
     }
 
-    /// Those of them whose next id is above all that was reserved of their keys, so that the server has made some; right behind a switch all
-    /// that have ids which keys may have. They stay so until they have their fence. On a server on which the keys are not in force nobody gets any yet.
-    async fn ahead(&mut self, servers: &mut [Server], given: &Given, look: Look) -> Result<Ahead> {
+    /// Has connections give no keys to tables that are ahead. `failing`: servers that could not be looked at.
+    ///
+    /// # Errors
+    /// The store fails, or a server, which keeps none from the others.
+    async fn look_ahead(
+        &mut self,
+        (servers, mut failing): (&mut [Server], BTreeSet<String>),
+        given: &Given,
+        look: Look,
+    ) -> Result<()> {
         let mut found = Ahead::new();
         let mut held_back = BTreeMap::new();
         let mut all = BTreeSet::new();
+        let mut looked = Ok(());
         for server in servers {
-            let mut tables = BTreeMap::new();
-            for (name, column) in self.unfenced(server, given).await? {
-                let Some((keys, of)) = given.get(&name) else {
+            let ahead = match self.ahead_on(server, given, look).await {
+                Ok(ahead) => ahead,
+                Err(error) => {
+                    failing.insert(server.identity.clone());
+                    looked = looked.and(Err(error));
                     continue;
-                };
-                let next = column.counter.unwrap_or(0);
-                let span = match look {
-                    Look::WithoutStore => None,
-                    Look::BehindSwitch | Look::Again => {
-                        self.board.span(keys).await.map_err(store_error)?
-                    }
-                };
-                let table = (server.identity.clone(), column.quoted_table());
-                let is_behind_switch = look == Look::BehindSwitch;
-                let is_above = span
-                    .is_none_or(|span| next > span.bound || is_behind_switch && next > span.first)
-                    || self.held_back.contains_key(&table);
-                if of.contains(&server.identity) && is_above {
-                    let mend = self.mend(keys, &column);
-                    if self.held_back.get(&table) != Some(&mend) {
-                        tell_ahead(&column, next, mend.as_deref(), self.ahead.contains(&name));
-                    }
-                    all.insert(name);
-                    held_back.insert(table, mend.clone());
-                    tables.insert((column.schema, column.table), mend);
                 }
+            };
+            let mut tables = BTreeMap::new();
+            for (name, column, mend) in ahead {
+                all.insert(name);
+                held_back.insert(
+                    (server.identity.clone(), column.quoted_table()),
+                    mend.clone(),
+                );
+                tables.insert((column.schema, column.table), mend);
             }
             let listeners = server.listeners.iter();
             found.extend(listeners.map(|listener| (*listener, tables.clone())));
         }
+        // Of these nothing more is known than before.
+        if !failing.is_empty() {
+            all.append(&mut self.ahead);
+            let before = std::mem::take(&mut self.held_back).into_iter();
+            held_back.extend(before.filter(|((server, _), _)| failing.contains(server)));
+        }
         (self.ahead, self.held_back) = (all, held_back);
-        Ok(found)
+        self.connections().note_ahead(found);
+        looked
+    }
+
+    /// Those of a server's tables that are to have a fence and have none whose next id is above all that was reserved of their keys, so that the server
+    /// has made some; right behind a switch all that have ids which keys may have. They stay so until they have their fence. On a server on which the
+    /// keys are not in force nobody gets any yet. With what puts one right, where nothing else does.
+    async fn ahead_on(
+        &self,
+        server: &mut Server,
+        given: &Given,
+        look: Look,
+    ) -> Result<Vec<(RuleName, KeyColumn, Option<String>)>> {
+        let mut ahead = Vec::new();
+        for (name, column) in self.unfenced(server, given).await? {
+            let Some((keys, of)) = given.get(&name) else {
+                continue;
+            };
+            let next = column.counter.unwrap_or(0);
+            let span = match look {
+                Look::WithoutStore => None,
+                Look::BehindSwitch | Look::Again => {
+                    self.board.span(keys).await.map_err(store_error)?
+                }
+            };
+            let table = (server.identity.clone(), column.quoted_table());
+            let is_behind_switch = look == Look::BehindSwitch;
+            let is_above = span
+                .is_none_or(|span| next > span.bound || is_behind_switch && next > span.first)
+                || self.held_back.contains_key(&table);
+            if of.contains(&server.identity) && is_above {
+                let mend = self.mend(keys, &column);
+                if self.held_back.get(&table) != Some(&mend) {
+                    tell_ahead(&column, next, mend.as_deref(), self.ahead.contains(&name));
+                }
+                ahead.push((name, column, mend));
+            }
+        }
+        Ok(ahead)
     }
 
     /// The statement by which a table gets keys again, where the switch does not help: no key is above its ids.
@@ -336,6 +413,12 @@ impl<C: ClientConnections> Conductor<C> {
             true => self.board.drop_reserved(keys, reading.counter).await,
             false => Ok(Dropped::Not),
         }
+    }
+}
+
+fn tell_not_known(looked: Result<()>) {
+    if let Err(error) = looked {
+        tracing::warn!("whether tables in force have their fence is not known: {error:#}");
     }
 }
 

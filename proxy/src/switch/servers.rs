@@ -118,6 +118,20 @@ async fn connect_by(config: &Config, listener: &Listener, at: usize) -> Result<S
     })
 }
 
+/// Has a connection of its own to the same server, in place of one that is not used again.
+pub(super) async fn connect_again(server: &mut Server, config: &Config) -> Result<()> {
+    let at = server.listeners.first().copied().unwrap_or_default();
+    let Some(listener) = config.listeners.get(at) else {
+        bail!("no listener leads to {}", server.identity);
+    };
+    let again = connect_by(config, listener, at).await?;
+    if again.identity != server.identity {
+        bail!("a server is another one now");
+    }
+    server.conn = again.conn;
+    Ok(())
+}
+
 pub(super) async fn identity(conn: &mut Conn) -> Result<String> {
     server_identity(conn)
         .await

@@ -35,6 +35,19 @@ pub(crate) struct Content {
     pub(crate) standing: Option<KeptStanding>,
     /// What may be given.
     pub(crate) ranges: Vec<KeptRange>,
+    /// How far other tags had come.
+    #[serde(default)]
+    pub(crate) seen: Vec<SeenBound>,
+}
+
+/// A tag's bound, whose commit was known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SeenBound {
+    pub(crate) tag: String,
+    pub(crate) key_space: String,
+    /// First id that was not reserved.
+    pub(crate) bound: u64,
 }
 
 /// A range that was reserved in the store, whose commit is known, and of which nothing at or above `mark` was given.

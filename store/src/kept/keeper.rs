@@ -9,9 +9,10 @@ use keywright_core::hiding::Hiding;
 use keywright_core::residue::Residue;
 use tracing::{error, info, warn};
 
-use super::content::{Content, KeptRange, KeptStanding};
+use super::content::{Content, KeptRange, KeptStanding, SeenBound};
 use super::disk::{Found, KeptFile, look};
 use super::judge::{Here, Unusable, judge};
+use super::seen::SeenBounds;
 use crate::clock::Clock;
 use crate::switch::state::Standing;
 
@@ -59,6 +60,8 @@ struct State {
     standing: Option<KeptStanding>,
     /// What the file may say.
     ranges: BTreeMap<Key, KeptRange>,
+    /// How far tags had come, whatever became of their ranges.
+    seen: SeenBounds,
 }
 
 fn key(tag: &Tag, residue: Residue) -> Key {
@@ -101,6 +104,12 @@ impl Keeper {
                 Ok(file) => {
                     let found = file.read();
                     state.file = Some(file);
+                    // Whatever keeps the ranges from being used: to have come so far is not undone.
+                    if let Ok(Some(found)) = &found
+                        && found.place.difference(&found.content.place).is_none()
+                    {
+                        state.seen = SeenBounds::of(&found.content);
+                    }
                     found.and_then(|found| self.judged(&state, found.ok_or(Unusable::Nothing)?))
                 }
                 Err(why) => Err(why),
@@ -116,6 +125,11 @@ impl Keeper {
             boot_ms: self.clock.boot_ms(),
         };
         judge(&found.content, &here).map(|()| found.content)
+    }
+
+    /// How far tags had come by what was found.
+    pub(crate) fn seen(&self) -> Vec<SeenBound> {
+        self.state().seen.all().collect()
     }
 
     /// The store does not answer: goes on with what was found. What was in force then.
@@ -217,6 +231,7 @@ impl Keeper {
         }
         let key = key(&range.tag, range.residue);
         state.ranges.insert(key, range.clone());
+        state.seen.note_range(range);
         self.write(&mut state)
     }
 
@@ -300,7 +315,7 @@ impl Keeper {
         }
     }
 
-    /// The program ends: erases what the file says. False: it may be there.
+    /// The program ends: erases the ranges that the file says. False: they may be there.
     pub(crate) fn end(&self) -> bool {
         let mut state = self.state();
         state.is_over = true;
@@ -340,6 +355,7 @@ impl Keeper {
                 until_boot_ms: state.until_boot_ms,
                 standing: state.standing.clone(),
                 ranges: state.ranges.values().cloned().collect(),
+                seen: state.seen.beside(state.ranges.values()),
             },
         );
         match written {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use keywright_core::Tag;
 use tracing::error;
 
 use super::{Inner, Keys};
@@ -17,6 +18,13 @@ impl Keys {
     pub fn keep_ranges(&self, configuration: &str, peer_wait_ms: u64) {
         if let Some(keeper) = &self.0.keeper {
             keeper.begin(configuration, peer_wait_ms);
+            for seen in keeper.seen() {
+                if let Ok(tag) = Tag::parse(&seen.tag) {
+                    self.0
+                        .store
+                        .note_kept_bound(tag, (seen.key_space, seen.bound));
+                }
+            }
             self.0.runtime.spawn(look(Arc::downgrade(&self.0)));
         }
     }

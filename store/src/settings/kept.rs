@@ -2,9 +2,16 @@
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
-use super::redis;
+use super::{StoreSettings, redis};
 use crate::dialect::Dialect;
 use crate::kept::keeper::KeptSettings;
+
+impl StoreSettings {
+    /// Whether a part of what is reserved is kept in a file, for a start while the store is away.
+    pub fn keeps_ranges(&self) -> bool {
+        self.kept.is_some()
+    }
+}
 
 pub(super) fn settings(
     store: &RawStoreSettings,

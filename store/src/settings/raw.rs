@@ -24,7 +24,7 @@ pub struct RawStoreSettings {
     pub url: String,
     /// Let the store's file, and the file of kept ranges, be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
     pub any_file_system: bool,
-    /// A file of this machine in which a part of what is reserved is kept, so that the program has keys when it starts while its store does not answer. Without it such a program starts, and gives none of tags before the store answers.
+    /// A file of this machine in which a part of what is reserved is kept, so that the program has keys when it starts while its store does not answer. Without it such a program starts, and gives none of tags before the store answers. The file also says how far tags had come: a store that says less has gone back, and gives none before `keywright advance`.
     pub kept_ranges_file: Option<PathBuf>,
     /// Let `redis://` be a Redis and no key port: its restarts and failovers suspend tags until `keywright advance`.
     pub accept_loss_on_failover: bool,

@@ -37,6 +37,24 @@ fn defaults_are_fine() {
     assert_eq!(settings.layout().to_string(), "twitter");
 }
 
+/// Rests of ranges, and below which id none is taken back, stand in the store by the table's name.
+#[test]
+fn a_table_has_one_name_however_it_is_written() {
+    for (written, name) in [
+        ("leaf_alloc", "leaf_alloc"),
+        ("ids.leaf_alloc", "leaf_alloc"),
+        ("other.leaf_alloc", "other.leaf_alloc"),
+    ] {
+        let raw = RawStoreSettings {
+            dialect: "leaf".to_owned(),
+            segment_table: Some(written.to_owned()),
+            ..raw("mysql://keywright@db/ids")
+        };
+        let settings = StoreSettings::new(&raw, &RawSnowflakeSettings::default()).unwrap();
+        assert_eq!(settings.segment_table.plain(), name);
+    }
+}
+
 #[test]
 fn clock_policies_are_those_that_a_program_has() {
     let told_in = |layout: &str, policy: &str| {

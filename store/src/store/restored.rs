@@ -40,6 +40,8 @@ pub enum RestoredBuckets {
 pub struct RestoredStore {
     /// Its tags; none of other systems' tables.
     pub tags: Vec<RestoredTag>,
+    /// What is wrong with the rows of its other tags.
+    pub unusable: Vec<String>,
     /// Tags that others have ids of, with the highest, and that the backup does not know.
     pub unknown: Vec<(Tag, u64)>,
     /// What became of its buckets of readable ids.
@@ -83,14 +85,15 @@ impl Transaction<RestoredStore> for Restore {
                 unknown.push((tag.clone(), *id));
             }
         }
-        let tags = match self.store.dialect {
+        let (tags, unusable) = match self.store.dialect {
             Dialect::Keywright => self.tags(&nobody, link).await?,
             // Their tables do not say who wrote last, and when.
-            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Vec::new(),
+            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => (Vec::new(), Vec::new()),
         };
         link.commit().await?;
         Ok(RestoredStore {
             tags,
+            unusable,
             unknown,
             buckets: match closed {
                 None => RestoredBuckets::All,
@@ -135,7 +138,12 @@ impl Restore {
         Ok(true)
     }
 
-    async fn tags(&self, nobody: &str, link: &mut Link) -> Result<Vec<RestoredTag>, StoreError> {
+    /// All of them, and what is wrong with those that cannot be read.
+    async fn tags(
+        &self,
+        nobody: &str,
+        link: &mut Link,
+    ) -> Result<(Vec<RestoredTag>, Vec<String>), StoreError> {
         let store = &self.store;
         let now_ms = store.words.now_ms();
         let update = format!(
@@ -147,7 +155,7 @@ impl Restore {
         link.change(update, values).await?;
         let names = format!("SELECT tag FROM {} ORDER BY tag", store.segment_table);
         let identity = link.server.identity.clone();
-        let mut tags = Vec::new();
+        let (mut tags, mut unusable) = (Vec::new(), Vec::new());
         for found in link.rows(names, Vec::new()).await? {
             let name: String = found.first()?;
             // Nobody could use one whose name is not valid.
@@ -155,14 +163,15 @@ impl Restore {
             let Some(row) = link.first(store.select_row(), values![&name]).await? else {
                 continue;
             };
-            if let Ok((row, now_ms)) = read_row(store, &row, &identity, &tag, Residue::ALL)? {
-                tags.push(RestoredTag {
+            match read_row(store, &row, &identity, &tag, Residue::ALL)? {
+                Ok((row, now_ms)) => tags.push(RestoredTag {
                     tag: name,
                     next: row.ends.first_free(row.number),
                     gap: gap_after_loss(&row, now_ms),
-                });
+                }),
+                Err(denied) => unusable.push(denied.told(&tag).to_string()),
             }
         }
-        Ok(tags)
+        Ok((tags, unusable))
     }
 }

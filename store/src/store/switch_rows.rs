@@ -217,7 +217,7 @@ impl Transaction<()> for Beat {
     }
 }
 
-/// A program stops: the others need not wait for it.
+/// A program stops: the others need not wait for it, nor for the end of what it has begun.
 #[derive(Debug)]
 pub(crate) struct Leave {
     pub(crate) program: String,
@@ -226,7 +226,12 @@ pub(crate) struct Leave {
 }
 
 impl Transaction<()> for Leave {
+    /// Each by itself: whoever finds only one of them done goes on all the same.
     async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
+        let end = "UPDATE keywright_switch SET phase = ? WHERE id = 1 AND phase = ? AND leader = ?";
+        let (ending, holding) = (Phase::Ending.name(), Phase::Holding.name());
+        link.change(end, values![ending, holding, &self.program])
+            .await?;
         let delete = "DELETE FROM keywright_program WHERE program = ?";
         link.change(delete, values![&self.program]).await?;
         Ok(())
@@ -238,6 +243,8 @@ impl Transaction<()> for Leave {
 pub(crate) struct Begin {
     pub(crate) program: String,
     pub(crate) changes: Vec<Change>,
+    /// As of [`Beat`]: nothing is begun by a program that has left.
+    pub(crate) _was_heard: OwnedMutexGuard<bool>,
 }
 
 impl Transaction<Option<u64>> for Begin {
@@ -273,6 +280,12 @@ impl Begin {
             words.now()
         );
         link.change(hold, values![attempt, &self.program]).await?;
+        // What it was at before may have kept it from saying so.
+        let heard = format!(
+            "UPDATE keywright_program SET seen_at = {} WHERE program = ?",
+            words.now()
+        );
+        link.change(heard, values![&self.program]).await?;
         let write = format!(
             "INSERT INTO keywright_rule (table_pattern, column_name, attempt, next_key_space) VALUES (?, ?, ?, ?) \
              {} attempt = ?, next_key_space = ?",

@@ -96,7 +96,7 @@ async fn reserve(
         want: request.steps.want(&row, request.uptime_ms),
         need: request.need,
         floor: request.floor,
-        seen: request.seen.max(store.seen(request.tag)),
+        seen: request.seen.max(store.seen_of(request.tag, &key_space)),
         now_ms,
     };
     if has_gone_back(&row, &ask) {

@@ -84,7 +84,8 @@ impl Switchboard {
         Ok(())
     }
 
-    /// The program stops: the others need not wait for it, if they have heard of it.
+    /// The program stops: the others need not wait for it, if they have heard of it. An attempt that it has begun, and that is not made yet, is given
+    /// up; the others undo it.
     ///
     /// # Errors
     /// The store cannot be used.
@@ -214,9 +215,12 @@ impl Switchboard {
                 "one attempt lets tables go over to keys, or back, and not both",
             ));
         }
+        let mut was_heard = Arc::clone(&self.was_heard).lock_owned().await;
+        *was_heard = true;
         let begin = Begin {
             program: self.program.clone(),
             changes: changes.to_vec(),
+            _was_heard: was_heard,
         };
         self.keys.run(begin).await
     }

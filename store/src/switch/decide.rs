@@ -5,7 +5,7 @@ use super::state::{Peer, Phase, Standing};
 /// How much later than whoever began an attempt others step in, milliseconds.
 const OTHERS_LATER_MS: u64 = 1_000;
 
-/// Who was silent for so long has probably ended, milliseconds: programs say that they are there every second.
+/// Who was silent for so long has probably ended, milliseconds: programs say that they are there every second, also while they carry an attempt.
 const SILENT_MS: u64 = 3_000;
 
 /// What a program knows of itself.
@@ -50,9 +50,10 @@ pub enum Next {
 pub fn decide(me: &Participant<'_>, store: &Standing) -> Next {
     let attempt = store.attempt;
     let leads = me.can_lead && store.leader.as_deref() == Some(me.program);
-    // Whoever began it is given time to end it himself.
+    // Whoever began it is given time to end it himself, while he is there.
     let grace = if leads { 0 } else { OTHERS_LATER_MS };
-    let is_late = store.age_ms > me.wait_ms_max.saturating_add(grace);
+    let is_left = !leads && !is_leader_there(store);
+    let is_late = is_left || store.age_ms > me.wait_ms_max.saturating_add(grace);
     match store.phase {
         Phase::None => Next::Follow,
         _ if me.holds != Some(attempt) => Next::Hold(attempt),
@@ -73,6 +74,13 @@ pub fn decide(me: &Participant<'_>, store: &Standing) -> Next {
 fn has_held(program: &str, store: &Standing) -> bool {
     let mut peers = store.peers.iter();
     peers.any(|peer| peer.program == program && peer.held == Some(store.attempt))
+}
+
+/// Whether whoever began the attempt has not left, and was heard of lately. Anybody may end and undo an attempt at any time: who takes a leader
+/// for gone that is not costs it its attempt, and nothing else.
+fn is_leader_there(store: &Standing) -> bool {
+    let mut peers = store.peers.iter();
+    peers.any(|peer| store.leader.as_ref() == Some(&peer.program) && peer.silent_ms <= SILENT_MS)
 }
 
 /// A program of which nothing was heard lately, and that may be there all the same: an attempt would wait for it, and who has not
@@ -148,7 +156,8 @@ mod tests {
 
     #[test]
     fn nobody_acknowledges_before_it_holds_and_is_quiet() {
-        let store = standing(Phase::Holding, "other", 0, vec![peer("me", None, 0)]);
+        let all = vec![peer("me", None, 0), peer("other", Some(7), 0)];
+        let store = standing(Phase::Holding, "other", 0, all);
         let new = Participant {
             holds: Some(6),
             ..ME
@@ -163,7 +172,7 @@ mod tests {
 
     #[test]
     fn whoever_did_not_begin_it_steps_in_later() {
-        let all = || vec![peer("me", Some(7), 0)];
+        let all = || vec![peer("me", Some(7), 0), peer("other", Some(7), 0)];
         for (phase, next) in [
             (Phase::Holding, Next::End(7)),
             (Phase::Ending, Next::Undo(7)),
@@ -171,8 +180,8 @@ mod tests {
         ] {
             let at = |leader, age_ms| decide(&ME, &standing(phase, leader, age_ms, all()));
             assert_eq!(at("me", 2_001), next);
-            assert_eq!(at("gone", 2_001), Next::Wait);
-            assert_eq!(at("gone", 3_001), next);
+            assert_eq!(at("other", 2_001), Next::Wait);
+            assert_eq!(at("other", 3_001), next);
         }
         assert_eq!(
             decide(&ME, &standing(Phase::Ending, "me", 0, all())),
@@ -182,6 +191,27 @@ mod tests {
             decide(&ME, &standing(Phase::None, "me", 0, all())),
             Next::Follow
         );
+    }
+
+    #[test]
+    fn an_attempt_whose_leader_has_ended_is_not_waited_for() {
+        for (phase, next) in [
+            (Phase::Holding, Next::End(7)),
+            (Phase::Ending, Next::Undo(7)),
+            (Phase::Closed, Next::Complete(7)),
+        ] {
+            let me = || peer("me", Some(7), 0);
+            // It has said so.
+            let left = standing(phase, "other", 0, vec![me()]);
+            assert_eq!(decide(&ME, &left), next);
+            // It was killed, perhaps.
+            let at = |silent_ms| {
+                let all = vec![me(), peer("other", Some(7), silent_ms)];
+                decide(&ME, &standing(phase, "other", 0, all))
+            };
+            assert_eq!(at(3_000), Next::Wait);
+            assert_eq!(at(3_001), next);
+        }
     }
 
     #[test]

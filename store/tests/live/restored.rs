@@ -10,6 +10,7 @@ use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_st
 
 on_engines!(
     a_gap_lies_above_what_others_have,
+    a_tag_whose_row_is_unusable_is_named,
     an_advance_takes_nothing_of_a_gap_away,
     an_advance_of_leases_takes_nothing_of_a_gap_away,
     others_may_write_meanwhile,
@@ -48,6 +49,32 @@ fn a_gap_lies_above_what_others_have(engine: Engine) -> Result<()> {
             let first = keys.number(0).unwrap();
             assert!(first >= its.next + its.gap, "{first}, {its:?}");
         }
+        Ok(())
+    })
+}
+
+/// Whoever mends it is to know that it, too, may have been used since.
+fn a_tag_whose_row_is_unusable_is_named(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_restored_unusable")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["orders", "items"] {
+            keys.create_tag(&tag(name), &small_steps(100)).await?;
+            keys.source(&segment(name))?.take(7, true).await?;
+        }
+        keys.hand_back().await;
+        schema.sql("UPDATE keywright_segment SET step = 0 WHERE tag = 'items'")?;
+        let restored = open(&schema.raw())?.restored(LOST, BTreeMap::new()).await?;
+        let names: Vec<&str> = restored.tags.iter().map(|its| its.tag.as_str()).collect();
+        assert_eq!(names, ["orders"]);
+        let [unusable] = restored.unusable.as_slice() else {
+            panic!("{restored:?}");
+        };
+        assert!(
+            unusable.contains("\"items\"") && unusable.contains("unusable"),
+            "{unusable}"
+        );
         Ok(())
     })
 }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use keywright_core::Cause;
-use keywright_store::{Above, Failure, KeySpec, Keys, Source};
-use keywright_testkit::Result;
+use keywright_store::{Above, Failure, KeySpec, Keys, RawStoreSettings, Source};
+use keywright_testkit::{Result, scratch_dir};
 
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag,
@@ -17,6 +17,67 @@ on_engines!(
     leases_that_went_back_are_not_taken_until_they_are_advanced,
     an_advance_is_for_worker_ids_without_a_row_too,
 );
+
+/// How long it may take until a program sees that somebody has said how far ids were given.
+const GOES_ON_MAX: Duration = Duration::from_secs(30);
+
+/// Who starts on it has seen nothing, but the program before it on this machine has, and was stopped while the store answered.
+#[test]
+fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
+    for engine in [Engine::MariaDb, Engine::Postgres, Engine::File] {
+        let schema = Schema::of(engine, "kw_rewound_kept")?;
+        let scratch = scratch_dir()?;
+        let raw = RawStoreSettings {
+            kept_ranges_file: Some(scratch.path().join("ranges")),
+            any_file_system: true,
+            ..schema.raw()
+        };
+        runtime()?.block_on(async {
+            let start = || {
+                let keys = open(&raw)?;
+                keys.keep_ranges("configuration", 60_000);
+                keys.drop_kept_ranges();
+                Ok::<Keys, anyhow::Error>(keys)
+            };
+            let first = start()?;
+            first.init().await?;
+            first.create_tag(&tag("a"), &small_steps(100)).await?;
+            let log = IssuedLog::default();
+            take(&first.source(&segment("a"))?, &log, "first", 30).await?;
+            assert!(first.stop_keeping());
+            first.hand_back().await;
+            drop(first);
+            let bound = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'a'")?;
+            schema.sql("UPDATE keywright_segment SET hi = 8 WHERE tag = 'a'")?;
+            schema.sql("DELETE FROM keywright_returned")?;
+
+            let next = start()?;
+            let source = next.source(&segment("a"))?;
+            let failure = take_until_refused(&source, &log, "next").await;
+            assert_eq!(failure.cause(), Cause::BoundDamaged, "{failure}");
+            let told = failure.to_string();
+            assert!(told.contains("the store has gone back"), "{told}");
+            let id = bound - 1;
+            let advance = Above::Tag { tag: tag("a"), id };
+            open(&schema.raw())?.advance(&advance).await?;
+            tokio::time::timeout(GOES_ON_MAX, async {
+                while take(&source, &log, "next", 1).await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            })
+            .await?;
+            next.hand_back().await;
+            drop(next);
+
+            // Made anew it is another tag, of which that says nothing.
+            schema.sql("UPDATE keywright_segment SET hi = 8, key_space_id = 'another'")?;
+            schema.sql("DELETE FROM keywright_returned")?;
+            start()?.source(&segment("a"))?.take(1, true).await?;
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
 
 /// Takes keys until there are none any more, and says why.
 async fn take_until_refused(source: &Source, log: &IssuedLog, by: &str) -> Failure {

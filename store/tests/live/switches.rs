@@ -14,6 +14,7 @@ use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_st
 
 on_engines!(
     an_attempt_that_was_ended_can_do_nothing_more,
+    who_leaves_gives_up_what_it_has_begun,
     what_cannot_be_known_is_not_committed,
 );
 
@@ -179,6 +180,49 @@ fn an_attempt_that_was_ended_can_do_nothing_more(engine: Engine) -> Result<()> {
             (in_force(&standing), generation(&standing, "a")),
             (Some(space("a")), Some(1))
         );
+        Ok(())
+    })
+}
+
+/// Not what others have begun, and not what has only one way to go.
+fn who_leaves_gives_up_what_it_has_begun(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_switch_left")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("a"), &small_steps(100)).await?;
+        let (leads, other) = (Switchboard::new(&keys), Switchboard::new(&keys));
+        for board in [&leads, &other] {
+            board.beat(None).await?;
+        }
+        let first = leads.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert!(leads.record(first, recorded("orders", 10)).await?);
+        other.leave().await?;
+        assert!(leads.is_in(first, Phase::Holding).await?);
+        leads.leave().await?;
+        let standing = other.standing().await?;
+        assert_eq!((standing.phase, standing.attempt), (Phase::Ending, first));
+        assert_eq!(standing.peers, []);
+        assert!(!leads.record(first, recorded("orders_2", 10)).await?);
+        assert_eq!(
+            leads.commit(first, Reached::default(), here()).await?,
+            Committed::Over
+        );
+        assert_eq!(other.recorded(first).await?, [recorded("orders", 10)]);
+        assert!(other.release(first, None).await?);
+
+        let on = leads.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert_eq!(
+            leads.commit(on, Reached::default(), here()).await?,
+            Committed::Done
+        );
+        let off = leads.begin(&[change(Some("a"), None)]).await?.unwrap();
+        assert_eq!(
+            leads.commit(off, Reached::default(), here()).await?,
+            Committed::Done
+        );
+        leads.leave().await?;
+        assert_eq!(other.standing().await?.phase, Phase::Closed);
         Ok(())
     })
 }

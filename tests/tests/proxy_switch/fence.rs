@@ -1,7 +1,10 @@
 //! The fence, where keys are in force and where it is not wanted.
 
-use keywright_testkit::{AT_FENCE, Flavour, ProxyProcess, Reply, Result, WAIT_MAX, wait_until};
+use keywright_testkit::{
+    AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, wait_until,
+};
 
+use super::ahead::is_fenced;
 use crate::{Shop, id, rule};
 
 pub(crate) fn a_fence_of_another_rule_is_not_taken_for_ones_own(flavour: Flavour) -> Result<()> {
@@ -117,6 +120,46 @@ pub(crate) fn a_table_that_comes_later_is_fenced_below_its_tag(flavour: Flavour)
         .query("INSERT INTO beyond (a) VALUES (1)")?)?;
     let highest = direct.rows("SELECT MAX(id) FROM beyond WHERE a = 1")?;
     assert!(key > 100_000_000, "{key} {highest:?}");
+    Ok(())
+}
+
+/// At the first server a table's fence cannot be set. Its other tables, and those of the second server, are looked after all the same.
+pub(crate) fn a_table_that_refuses_its_fence_keeps_no_other_from_its_own(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let refuses = Upstream::start_with(flavour, &[])?;
+    refuses.run("mysql", "CREATE DATABASE shop")?;
+    let mut config = shop.config.clone();
+    config.upstream_ports = vec![refuses.port(), shop.server.port()];
+    config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.*")];
+    config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    shop.wait_for(Some("one"))?;
+    let mut direct = refuses.wire("shop")?;
+    // Whoever connects from now on may not.
+    let account = direct
+        .rows("SELECT CONCAT('\\'', REPLACE(CURRENT_USER(), '@', '\\'@\\''), '\\'')")?
+        .concat()
+        .concat();
+    direct.run(format!("REVOKE ALTER ON *.* FROM {account}"))?;
+    let create =
+        |name: &str| format!("CREATE TABLE {name} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)");
+    direct.run(create("a_later"))?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(proxy.log().contains("setting the counter of"))
+    })?;
+    direct.run(create("z_later"))?;
+    direct.run(format!("GRANT ALTER ON shop.z_later TO {account}"))?;
+    let mut other = shop.server.wire("shop")?;
+    other.run(create("later"))?;
+    wait_until("the fence here", WAIT_MAX, || {
+        is_fenced(&mut direct, "z_later")
+    })?;
+    wait_until("the fence there", WAIT_MAX, || {
+        is_fenced(&mut other, "later")
+    })?;
+    assert!(!is_fenced(&mut direct, "a_later")?);
     Ok(())
 }
 

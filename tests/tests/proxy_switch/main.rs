@@ -24,7 +24,8 @@ use failover::{
 };
 use fence::{
     a_fence_comes_where_keys_are_in_force, a_fence_of_another_rule_is_not_taken_for_ones_own,
-    a_table_that_comes_later_is_fenced_below_its_tag, tables_with_zero_dates_go_over,
+    a_table_that_comes_later_is_fenced_below_its_tag,
+    a_table_that_refuses_its_fence_keeps_no_other_from_its_own, tables_with_zero_dates_go_over,
     tables_without_a_fence_go_over_above_their_counters,
 };
 use ignore::{
@@ -52,6 +53,7 @@ use silent::{
 use stopping::{
     a_connection_whose_login_outlasts_a_switch_makes_no_ids,
     a_connection_without_rules_is_ended_before_a_switch,
+    a_program_that_is_killed_while_it_leads_holds_nobody_up,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_program_that_stops_while_it_starts_leaves_nothing_behind,
     one_that_is_at_something_is_ended_behind_it,
@@ -74,6 +76,7 @@ keywright_testkit::on_both_flavours!(
     what_is_in_the_way_is_told_before,
     a_fence_of_another_rule_is_not_taken_for_ones_own,
     a_fence_comes_where_keys_are_in_force,
+    a_table_that_refuses_its_fence_keeps_no_other_from_its_own,
     without_a_way_to_put_it_back_nothing_is_begun,
     a_table_that_comes_later_is_fenced_below_its_tag,
     snowflake_ids_come_and_go,
@@ -85,6 +88,7 @@ keywright_testkit::on_both_flavours!(
     nobody_hears_of_success_whose_rows_were_left_out,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_program_that_stops_while_it_starts_leaves_nothing_behind,
+    a_program_that_is_killed_while_it_leads_holds_nobody_up,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_column_without_room_for_keys_stays_native,
     a_restart_right_behind_a_switch_switches_back,

@@ -115,7 +115,7 @@ pub(crate) fn a_program_that_stops_goes_along_until_its_connections_have_ended(
     Ok(())
 }
 
-/// It has said that it is there, has reserved a range and leased a worker id, and waits for a program that does not hold.
+/// It has said that it is there, has reserved a range and leased a worker id, and waits for a program that does not hold. What it has begun is given up.
 pub(crate) fn a_program_that_stops_while_it_starts_leaves_nothing_behind(
     flavour: Flavour,
 ) -> Result<()> {
@@ -152,13 +152,44 @@ pub(crate) fn a_program_that_stops_while_it_starts_leaves_nothing_behind(
     assert_eq!(programs, [["other"]], "{}", proxy.log());
     assert_eq!(store.rows(leased)?, [["0"]], "{}", proxy.log());
     assert_eq!(store.rows(returned)?, [["1"]], "{}", proxy.log());
+    let phase = store.rows("SELECT phase FROM keywright_switch")?;
+    assert_eq!(phase, [["ending"]], "{}", proxy.log());
 
-    // Whoever starts next has the worker id, and need not wait for the one before.
+    // Whoever starts next has the worker id, and need not wait for the one before, nor until its attempt is late.
     store.run("DELETE FROM keywright_program")?;
-    proxy.reconfigure(config("rewrite", 3_000));
     proxy.restart()?;
     let mut client = RespClient::connect(proxy.key_port()?)?;
     assert!(client.say("INCR flakes")?.integer()? > 1 << 40);
     shop.wait_for(Some("one"))?;
+    Ok(())
+}
+
+/// Another one's statements wait for the attempt, and it may take for ever: whoever began it is missed sooner.
+pub(crate) fn a_program_that_is_killed_while_it_leads_holds_nobody_up(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |mode: &str| ProxyConfig {
+        more: "[limits]\nswitch_wait_ms_max = 600000\n".to_owned(),
+        ..shop.with("one", mode)
+    };
+    let mut leads = ProxyProcess::start(config("observe"))?;
+    let other = ProxyProcess::start(config("observe"))?;
+    let (mut open, mut waits) = (other.wire("shop")?, other.wire("shop")?);
+    open.run("BEGIN")?;
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
+    leads.reload(config("rewrite"))?;
+    let mut store = shop.server.wire("keywright")?;
+    wait_until("the hold of the one that leads", WAIT_MAX, || {
+        let held = "SELECT COUNT(*) FROM keywright_program WHERE held IS NOT NULL";
+        Ok(store.rows(held)? == [["1"]])
+    })?;
+    leads.kill9()?;
+    wait_until("the end of the attempt", WAIT_MAX, || {
+        Ok(store.rows("SELECT phase FROM keywright_switch")? == [["none"]])
+    })?;
+    let native = id(waits.query("INSERT INTO orders (a) VALUES (2)")?)?;
+    assert_eq!(native, 501, "{}", other.log());
+    open.run("COMMIT")?;
     Ok(())
 }
