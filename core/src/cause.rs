@@ -13,44 +13,43 @@ pub enum Cause {
     TagExists,
     /// The text is not a valid tag name: a tag has 1 to 128 ASCII letters, digits or characters of `_ - . : / @ # $`.
     TagInvalid,
-    /// The tag has reached the end of its range. Raise its `max`, if the column has room for larger ids.
+    /// The tag has reached the end of its range. If the column has room for larger ids, raise the tag's `max` (PostgreSQL) or `id_max` (in the store).
     TagExhausted,
     /// Shared memory has no room for another tag. Raise `keywright.tags_max`, which takes a restart.
     TagsFull,
-    /// Shared memory has no room for another worker id or bucket. Raise `keywright.workers_max`, which takes a restart.
-    /// In the program all worker ids or buckets that may be leased are in use, or may be; the message says from when one is free.
+    /// Shared memory has no room for another worker id or bucket. Raise `keywright.workers_max`, which takes a restart. In the program: all worker ids or
+    /// buckets that may be leased are in use, or may still be in use. The message says when one is free.
     WorkersFull,
-    /// The transaction is read-only, or the server is a standby. The functions that manage ids are refused there, too.
+    /// The transaction is read-only, or the server is a standby. Functions that manage ids are refused there, too.
     ReadOnly,
-    /// No id came in time. On PostgreSQL a lock, another refill or a synchronous standby took too long, or the holder of the
-    /// lock waits for this transaction; the detail names the process. In the proxy the store is slow, or a refill took longer
-    /// than `wait_ms_max`.
+    /// No id came in time. On PostgreSQL a lock, another refill or a synchronous standby took too long, or the holder of the lock waits for this transaction;
+    /// the detail names the process. In the program the store is slow, or a refill took longer than `wait_ms_max`.
     RefillTimeout,
-    /// The issuer has stopped because its ownership is in doubt: the worker id or bucket of the database was given to another,
-    /// or the database is a copy, or a store that assigns worker ids found another one with its mark. Set a worker id, or have one assigned
-    /// (`keywright worker assign --new`). In the proxy: the Redis that ranges come from has started anew, or another one has taken its place
-    /// (`keywright advance`).
+    /// The issuer has stopped, because its ownership is in doubt. On PostgreSQL the worker id or bucket was given to another database, the database is a
+    /// copy, or a store that assigns worker ids found another database with the same mark. Set a worker id, or have one assigned
+    /// (`keywright worker assign --new`). In the program the Redis that ranges come from was restarted, or another one has taken its place. Run
+    /// `keywright advance`.
     Suspended,
-    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`, or `keywright worker assign`. On a key port: clients of Leaf get
-    /// snowflake ids where `[snowflake]` says which worker id the program has.
+    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`, or run `keywright worker assign`. On a key port:
+    /// clients of Leaf get snowflake ids only if `[snowflake]` sets the worker id of the program.
     WorkerIdUnset,
-    /// Another database of this server has the worker id or bucket, or nobody knows how far it was used. Take another one, or
-    /// name a moment later than all its ids with `above`.
+    /// Another database of this server has the worker id or bucket, or nobody knows how far it was used. Take another one, or name with `above` a moment
+    /// later than all its ids.
     WorkerIdInUse,
-    /// There is no such layout, or its fields do not fit.
+    /// There is no such layout, or its fields do not fit into an id.
     LayoutInvalid,
-    /// The time of the layout is up. Set a layout with a later epoch or more time bits.
+    /// The layout has no more time. Set a layout with a later epoch or more time bits.
     LayoutRanOut,
-    /// Old and new ids could meet: of two layouts, of two time zones, or of a dump and the database it is restored into. The
-    /// hint says when they no longer can.
+    /// New ids could repeat old ones: after a change of the layout or of the time zone, or after a dump was restored into the database. The hint says when
+    /// they no longer can.
     LayoutOverlap,
     /// The time zone is not a fixed offset from UTC, or the offset is too large.
     ZoneInvalid,
-    /// The clock reads earlier than it did, and the clock policy is `wait` or `refuse`.
+    /// The clock reads earlier than before, and the clock policy is `wait` or `refuse`.
     ClockBehind,
-    /// A burst ran further ahead of the clock than `keywright.lead_ms_max`.
+    /// A burst ran further ahead of the clock than `lead_ms_max` allows.
     LeadExceeded,
-    /// An argument is outside of its range; the message names both.
+    /// An argument is outside of its range. The message names both.
     ArgumentOutOfRange,
     /// An argument that must have a value is NULL.
     ArgumentNull,
@@ -58,129 +57,125 @@ pub enum Cause {
     IdForeign,
     /// The role may not use the tag. `keywright.grant_tag` allows it.
     Privilege,
-    /// A tag, layout or time zone was changed after the REPEATABLE READ transaction that changes it began.
+    /// Another transaction changed the tag, layout or time zone after this REPEATABLE READ transaction began. Retry.
     Serialization,
-    /// The library does not serve the installed SQL, or the extension is not installed, or was dropped meanwhile. Restart the
-    /// server after an upgrade, then run `ALTER EXTENSION keywright UPDATE`.
+    /// The library does not support the installed SQL, or the extension is not installed, or was dropped meanwhile. After an upgrade restart the server, then
+    /// run `ALTER EXTENSION keywright UPDATE`.
     VersionMismatch,
-    /// The column cannot be adopted or released; the message says why.
+    /// The column cannot be adopted or released. The message says why.
     AdoptRefused,
     /// A function that manages ids was called in the script of an extension.
     InExtensionScript,
-    /// Nothing here was written before a promotion, or by another server, so there is nothing to say of a promotion.
+    /// This database has no bound from before a promotion or from another server, so there is no promotion to report on.
     NotPromoted,
-    /// The tables of keywright do not hold what they must, or one of its sequences reads lower than it was written (`setval` by
-    /// hand, `ALTER SUBSCRIPTION … REFRESH SEQUENCES`), or a tag was restored without its bound. `keywright.advance_tag` says
-    /// how far it was used.
+    /// The tables of keywright are damaged, or one of its sequences is lower than it was (`setval` by hand, `ALTER SUBSCRIPTION … REFRESH SEQUENCES`), or a
+    /// tag was restored without its bound. Say with `keywright.advance_tag` how far the tag was used.
     BoundDamaged,
-    /// Something else than keywright's functions changes its tables or sequences: a statement by hand, a subscription, `SET UNLOGGED`,
-    /// `ALTER SEQUENCE`. Ids would come twice. Use the functions in schema `keywright`; publish your own tables only.
+    /// Something other than keywright's functions changes its tables or sequences: a statement by hand, a subscription, `SET UNLOGGED`, `ALTER SEQUENCE`. Ids
+    /// would come twice. Use the functions in schema `keywright`. Publish your own tables only.
     OwnTables,
-    /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed.
-    /// Commit first.
+    /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed. Commit first.
     IdentityUncommitted,
-    /// The ids of a fed tag, or the time of fed snowflake ids, are used up, and no program has handed over more. The detail says when one last
-    /// asked what is wanted.
+    /// The ids of a fed tag, or the time of fed snowflake ids, are used up, and no program has handed over more. The detail says when a program last asked
+    /// for the demand.
     NotFed,
-    /// A program handed over ids, or time, that this server does not take: it has started anew since they were asked for, has others already, or they
-    /// are of another key space, or lie below ids that were handed over before. They are given to nobody.
+    /// A program handed over ids, or time, that this server refuses: the server was restarted since it asked, it has others already, they are of another key
+    /// space, or they lie below ids that were handed over before. Nobody gets them.
     HandOverRefused,
-    /// The ids of the tag come from elsewhere: `keywright.source` says that it was moved to a store, and its row is of before; or the store has closed it,
-    /// because a database issues them, or another store gives them. Or a step of `keywright tag move` came out of turn; the message says which is next.
+    /// The ids of the tag come from elsewhere. On PostgreSQL `keywright.source` says that the tag was moved to a store, and its row is older. In the program
+    /// the store has closed the tag, because a database issues its ids, or another store does. Or a step of `keywright tag move` came out of order; the
+    /// message names the next step.
     TagMoved,
-    /// The key or the bits that hide the volume of a tag are missing, or not those under which it has issued: ids could repeat.
-    /// `keywright.set_hide_key` brings back a key that a dump left out; in the program a `[[hidden_tag]]` section names it.
+    /// The key or the bits of a tag that hides its volume are missing, or differ from those with which it has issued ids. Ids could repeat.
+    /// `keywright.set_hide_key` brings back a key that a dump left out. In the program a `[[hidden_tag]]` section names it.
     HideKeyMismatch,
-    /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
+    /// A statement on a rule's table cannot be rewritten exactly. The message names the construct.
     StatementUnsupported,
     /// The statement brings a key of its own, and the rule says `on_explicit = "refuse"`.
     KeyExplicit,
-    /// No reserved key is left and the store gives none: it is away, does not answer, was rewound, or the source is suspended.
-    /// The message says which.
+    /// No reserved key is left, and the store gives none: it is away, does not answer, or has gone back, or the source is suspended. The message says which.
     StoreUnavailable,
-    /// Several stores are configured, and the tag is not known to be closed in one of them: open in two it would give ids twice.
-    /// `keywright init` closes it there. Of tags in tables of other systems, in key ports and in Redis: the other stores have not answered yet.
+    /// Several stores are configured, and one of them does not say that the tag is closed there. If it were open in two stores, its ids would come twice.
+    /// `keywright init` closes it. For tags in tables of other systems, in key ports and in Redis: the other stores have not answered yet.
     TagHomeUnknown,
-    /// The table has no fence and ids of its own that may still be to be given, and the switch could not be repeated within
-    /// `switch_wait_ms_max`; the log names what is in the way.
+    /// The table has no fence, and has ids of its own that the tag may still issue. The switch could not be repeated within `switch_wait_ms_max`. The log
+    /// names what is in the way.
     TableAhead,
-    /// The listener's server cannot be reached, or does not greet, within `connect_ms_max`. (Clients say 2003 themselves; from
-    /// a server Connector/C calls it a malformed packet.)
+    /// The listener's server cannot be reached, or does not greet, within `connect_ms_max`. (The number is not 2003, because Connector/C takes 2003 from a
+    /// server for a malformed packet.)
     UpstreamUnreachable,
     /// There are `connections_max` connections. The error comes before the greeting, where errors have no SQLSTATE.
     ConnectionsFull,
-    /// There are more than `statements_max` prepared statements on rules' tables, or their texts, statements and clients' files
-    /// fill `memory_bytes_max`. A statement that fills it ends the connection.
+    /// There are more than `statements_max` prepared statements on rules' tables, or statements, texts of prepared ones and clients' files fill
+    /// `memory_bytes_max`. A text statement that exceeds it ends the connection.
     MemoryFull,
-    /// A statement on a rule's table, or its parameters, are longer than `rewrite_bytes_max`; over HTTP, the body of a request is longer
-    /// than `body_bytes_max`.
+    /// A statement on a rule's table, or its parameters, are longer than `rewrite_bytes_max`. Over HTTP the body of a request is longer than
+    /// `body_bytes_max`.
     PacketTooLarge,
-    /// One side sent what the protocol has no place for, or no PROXY header where the listener wants one.
+    /// The client or the server broke the protocol, or there is no PROXY header where the listener wants one.
     PacketMalformed,
-    /// The account's plugin may send a password in clear, and one leg is not protected; or a password is not encrypted for the
-    /// key that it should be.
+    /// The account's plugin may send a password in clear, and one leg is not protected; or the password is not encrypted for the right key.
     AuthUnsupported,
     /// The client came without TLS, and the listener says `tls = "required"`.
     TlsRequired,
-    /// TLS with the server failed, or the server offers none and `upstream_tls = "required"`; the log says why.
+    /// TLS with the server failed, or the server offers none and `upstream_tls = "required"`. The log says why.
     UpstreamTls,
-    /// The account is known by its socket, which would be the proxy's own.
+    /// The account logs in by the user of its UNIX socket, and that would be the proxy's own user.
     SocketAccount,
     /// The client took longer than `answer_ms_max` for a packet of its login.
     LoginTimeout,
-    /// The tag is ordered (`monotonic` or `strict`), and this place cannot keep its order: only a listener of the Redis protocol with `cluster_address` gives its
-    /// ids. Use a tag that is `distinct`. Or the listener gives it under a name whose slot is in another group than the tag's: name it as the tag.
+    /// The tag is ordered (`monotonic` or `strict`), and this place cannot keep its order. Only a listener of the Redis protocol with `cluster_address`
+    /// issues its ids. Use a tag that is `distinct`. Or the slot of the name under which the listener issues it is in another group than the tag's: name it
+    /// like the tag.
     TagOrdered,
-    /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer; that command was
-    /// not carried out.
+    /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer. That command was not executed.
     Draining,
-    /// A key port does not have the command, or its arguments are others; the message says which and why.
+    /// A key port does not have the command, or not with these arguments. The message says which and why.
     CommandRefused,
-    /// The keys of this name are no numbers, and only `KEYWRIGHT NEXT` gives such.
+    /// The keys of this name are not numbers. Only `KEYWRIGHT NEXT` issues them.
     KeyKind,
-    /// The key port has a password, and the client has not sent it. `AUTH` or `HELLO` does; over HTTP the header `Authorization`.
+    /// The key port has a password or users, and the client has not logged in. Use `AUTH` or `HELLO`; over HTTP the header `Authorization`.
     PasswordMissing,
-    /// The password is another one, or there is no such user; without `users` a key port has only `default`.
+    /// The password is wrong, or there is no such user. Without `users` a key port has only the user `default`.
     PasswordWrong,
-    /// The user may not do that with this name; the message says what he would need. `keywright user grant` gives it.
+    /// The user may not do this with this name. The message says which right he needs. `keywright user grant` gives it.
     RightsMissing,
-    /// Who the users are is not known: the store has not answered since the program began, or for longer than `users_stale_s_max`.
+    /// The program does not know the users: the store has not answered since the program started, or for longer than `users_stale_s_max`.
     UsersUnknown,
-    /// So many passwords are being checked that no more may wait, or it took longer than 5 seconds.
+    /// Too many passwords are being checked, or the check took longer than 5 seconds.
     LoginsFull,
     /// There is a user of this name already.
     UserExists,
     /// There is no user of this name.
     UserUnknown,
-    /// A user's name, password, rights or pattern cannot be such, or there can be no more of them; the message says which and why.
+    /// A user's name, password, rights or pattern is invalid, or there are too many of them. The message says which and why.
     UserInvalid,
-    /// A rule, a `[[feed]]` or a listener names the tag, so it is not made through a key port: where the store has lost it, its ids would come
-    /// again. `keywright init` makes it, above the ids that tables have.
+    /// A rule, a `[[feed]]` or a listener names the tag, so a key port does not create or drop it. If the store has lost the tag, its ids would come again.
+    /// `keywright init` makes it, above the ids that tables have.
     TagInUse,
-    /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more are given: give the name
-    /// of the key port others.
+    /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more keys are issued. Use other keys for this
+    /// name of the key port.
     KeysLeft,
-    /// No program issues ids of ordered tags at the moment, or it is not known which: one has just ended, and another takes over within one and a
-    /// quarter times `order_ttl_ms`; or the store does not answer.
+    /// No program issues ids of ordered tags at the moment, or it is unknown which one does. The active program has just ended, and another takes over within
+    /// one and a quarter times `order_ttl_ms`; or the store does not answer.
     NobodyActive,
-    /// One command names keys of several slots, and one of them is of an ordered tag. Ask for each by itself.
+    /// One command names keys of several slots, and one of them is of an ordered tag. Ask for each one by itself.
     SlotsCross,
-    /// The store divides slots into another number of groups than this program (`slot_groups`), so it gives no ids of ordered tags. Have the same
-    /// number in the `[store]` of all programs; `keywright init --change-slot-groups` makes it the store's.
+    /// The store's number of slot groups differs from `slot_groups` of this program, so the program issues no ids of ordered tags. Set the same number in the
+    /// `[store]` of all programs. `keywright init --change-slot-groups` changes the store's number.
     SlotGroupsDiffer,
-    /// The tag is `strict`, or is to be, and the store may lose what it has acknowledged: commits on PostgreSQL wait for no standby
-    /// (`synchronous_standby_names`), on MySQL and MariaDB for no replica (semi-synchronous, and on at the moment) and no group, or one of its settings gives
-    /// durability up. Mend that, or use etcd, a file, or a tag that is `monotonic`.
+    /// The tag is `strict`, or is to be, and the store may lose what it has acknowledged. On PostgreSQL commits wait for no standby
+    /// (`synchronous_standby_names`). On MySQL and MariaDB they wait for no replica (semi-synchronous replication is off, or off at the moment), and there is
+    /// no group. Or one of its settings gives up durability. Correct that, or use etcd, a file, or a tag that is `monotonic`.
     StoreMayLose,
     /// Nothing is served over HTTP at this path.
     PathUnknown,
-    /// Another method is to be used at this path; the answer's `Allow` names it.
+    /// The path needs another method. The answer's `Allow` names it.
     MethodRefused,
     /// The body of a request over HTTP did not come within `request_ms_max`.
     RequestTimeout,
-    /// The request is of a page in a browser (`Origin` or `Sec-Fetch-Site` say so and, where it takes keys by GET, `Referer` or a `User-Agent`
-    /// that begins with `Mozilla/`): any page that somebody looks at on this machine could take keys.
-    /// Or it may be: `Host` is a name that `host_names` does not have.
+    /// The request comes from a page in a browser, as `Origin` or `Sec-Fetch-Site` show and, where keys are taken by GET, `Referer` or a `User-Agent` that
+    /// begins with `Mozilla/`. Any page that somebody opens on this machine could take keys. Or `Host` is a name that `host_names` does not have.
     BrowserRefused,
 }
 

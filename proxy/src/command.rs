@@ -36,7 +36,7 @@ use tokio::runtime::{Builder, Runtime};
 /// How what a command finds is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Lines for people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON document.

@@ -31,29 +31,29 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve until SIGTERM or Ctrl-C. SIGHUP has the configuration read again, SIGUSR2 a new program take over.
+    /// Serve until SIGTERM or Ctrl-C. On SIGHUP read the configuration again; on SIGUSR2 let a new program take over.
     Run(File),
-    /// Look at the store and at all tables that rules are for, and say what is wrong.
+    /// Check the configuration, the store, and all tables of rules, and report what is wrong.
     Check(check::Check),
-    /// Create the store's tables and the tags of all rules, or raise them, above the ids that tables have.
+    /// Create the store's tables and the tags of all rules, above the ids that tables have. Raise tags that are below.
     Init(init::Init),
-    /// Have all later ids lie above those that you vouch for: after an old backup of the store, or where a server cannot be asked.
+    /// Raise a tag, or ids made of time, above an id that you name: after an old backup of the store, or where a server cannot be asked.
     Advance(advance::Advance),
-    /// Tags: change how programs reserve of them, drop those that are no more used.
+    /// Tags: change how programs reserve of them, drop unused ones, move them, decode hidden keys.
     Tag(tag::Tag),
-    /// What is done to the store as a whole, such as after a backup was restored.
+    /// The store as a whole: tell it that a backup was restored.
     Store(store::Store),
-    /// Worker ids of PostgreSQL databases: give them for good, list them, take them back.
+    /// Worker ids of PostgreSQL databases: assign them for good, list them, take them back.
     Worker(worker::Worker),
-    /// Users of key ports: add and remove them, say what they may do with which names.
+    /// Users of key ports: add and remove them, grant and revoke rights on names.
     User(user::User),
-    /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
+    /// Show how a statement, or each statement of a general query log, would be handled. Nothing is executed.
     Explain(explain::Explain),
-    /// Print the statements by which tables give keys of their own again, and in which order to go. Nothing is carried out.
+    /// Print the statements that return tables to native auto-increment, and the order of the steps. Nothing is executed.
     Release(release::Release),
-    /// Say when and by whom a snowflake or readable id was issued.
+    /// Show when, and with which worker id or bucket, a snowflake or readable id was issued.
     Decode(decode::Decode),
-    /// Make what packages install beside the program: completions for shells, manual pages.
+    /// Generate files that packages install beside the program: completions for shells, manual pages.
     Generate(generate::Generate),
 }
 

@@ -12,25 +12,25 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     hi             BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'first id that is not reserved',
     id_max         BIGINT UNSIGNED NOT NULL DEFAULT 9223372036854775807 COMMENT 'largest id',
     step           BIGINT NOT NULL DEFAULT 10000 COMMENT 'ids per reservation; a tenth of it at first',
-    step_min       BIGINT NOT NULL DEFAULT 1000 COMMENT 'the step follows demand, but not below this',
-    step_max       BIGINT NOT NULL DEFAULT 10000000 COMMENT 'nor above this',
-    cover_s        BIGINT NOT NULL DEFAULT 900 COMMENT 'how long a reservation should last: an absence of the store that goes unnoticed',
-    refill_percent BIGINT NOT NULL DEFAULT 50 COMMENT 'refill when so much of a reservation is left',
+    step_min       BIGINT NOT NULL DEFAULT 1000 COMMENT 'the smallest step; the step follows demand',
+    step_max       BIGINT NOT NULL DEFAULT 10000000 COMMENT 'the largest step',
+    cover_s        BIGINT NOT NULL DEFAULT 900 COMMENT 'how long a reservation should last, seconds: nobody notices a shorter outage of the store',
+    refill_percent BIGINT NOT NULL DEFAULT 50 COMMENT 'refill when this percentage of a reservation is left',
     description    VARCHAR(256) NULL,
     server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the server on which hi was written last',
-    reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation, or what the next may have',
+    reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation, or the limit of the next',
     reserved_ms    BIGINT NULL COMMENT 'when it was made, unix milliseconds',
     rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all proxies together used then',
     generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often tables went over to the tag, or left it; ranges of an older one are worthless',
     first_id       BIGINT UNSIGNED NULL COMMENT 'the first id that tables could get when they first went over to the tag; NULL: none ever did',
-    key_space_id   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'drawn when the tag was made: a tag of another store, or one made anew, is another key space',
-    dropped_ms     BIGINT NULL COMMENT 'when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not',
+    key_space_id   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'random, drawn when the tag was made: a tag of another store, or one made again, has another',
+    dropped_ms     BIGINT NULL COMMENT 'when the tag was dropped, unix milliseconds; the row stays, so that a tag of the same name goes on above; NULL: not dropped',
     issue_order    VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'distinct' COMMENT 'distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed',
-    start_id       BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'the first id that was ever given, or will be',
+    start_id       BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'the first id of the tag',
     heir           VARCHAR(96) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the tag is closed: its ids come from another store (store, and the key space of its row there), or will come from here (opening), or a PostgreSQL database issues them natively (by system identifier, object id and life of its memory); NULL: it is open',
-    closed_in      VARCHAR(600) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the other stores in which the tag is closed, by marks of their addresses: who is configured with one more is given nothing',
-    hide_bits      BIGINT NULL COMMENT 'keys are these numbers sent through a secret permutation of so many bits; NULL: they are the numbers; chosen when the tag is made, never changed',
-    hide_fingerprint VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'of the permutation: who has another key is given nothing',
+    closed_in      VARCHAR(600) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the other stores in which the tag is closed, by marks of their addresses; a program with a further store in its configuration gets nothing',
+    hide_bits      BIGINT NULL COMMENT 'a secret permutation of so many bits turns numbers into keys; NULL: keys are the numbers; chosen when the tag is made, never changed',
+    hide_fingerprint VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'of the permutation; a program with another key gets nothing',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';
@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS keywright_returned (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     start_id       BIGINT UNSIGNED NOT NULL COMMENT 'first id of the range',
     end_id         BIGINT UNSIGNED NOT NULL COMMENT 'first id after it',
-    generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'the tag''s when it was reserved; worthless when the tag has another',
+    generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'the tag''s generation when the range was reserved; worthless when the tag has another',
     server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'where it was handed back; worthless on any other server',
     returned_at    TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
     PRIMARY KEY (id),
@@ -70,7 +70,7 @@ CREATE TABLE IF NOT EXISTS keywright_returned (
 CREATE TABLE IF NOT EXISTS keywright_returned_floor (
     segment_table  VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the table with the tag''s bound',
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    first_id       BIGINT UNSIGNED NOT NULL COMMENT 'no rest that begins below it is taken back, or given',
+    first_id       BIGINT UNSIGNED NOT NULL COMMENT 'no range that was handed back and begins below it is accepted, or issued',
     PRIMARY KEY (segment_table, tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: below what rests of reservations are worthless';
 
@@ -115,7 +115,7 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
     table_name     VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     attempt        BIGINT UNSIGNED NOT NULL,
     counter        BIGINT UNSIGNED NOT NULL COMMENT 'the next native id',
-    was_fenced     BIGINT NOT NULL COMMENT '1: it had its fence before, which stays when the attempt is given up',
+    was_fenced     BIGINT NOT NULL COMMENT '1: the table had its fence before; the fence stays when the attempt is given up',
     PRIMARY KEY (server, schema_name, table_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: counters of tables that are being switched';
 
@@ -123,7 +123,7 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
 CREATE TABLE IF NOT EXISTS keywright_program (
     program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one proxy',
     holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and process, for people',
-    seen_at        DATETIME(3) NOT NULL COMMENT 'UTC; who was not seen for long holds nobody up',
+    seen_at        DATETIME(3) NOT NULL COMMENT 'UTC; a switch does not wait for a program that was not seen for long',
     held           BIGINT UNSIGNED NULL COMMENT 'the attempt for which its statements wait',
     PRIMARY KEY (program)
 ) ENGINE = InnoDB COMMENT = 'Keywright: proxies that follow what is in force';
@@ -179,7 +179,7 @@ CREATE TABLE IF NOT EXISTS keywright_worker_ids (
     assigned       VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'numbers that databases are assigned for good; empty: none',
     layout         VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of all ids that carry them',
     next_id        BIGINT NOT NULL COMMENT 'the first number that was never assigned',
-    is_restored    BIGINT NOT NULL DEFAULT 0 COMMENT '1: the store was restored, and whether next_id was assigned since the backup is not known',
+    is_restored    BIGINT NOT NULL DEFAULT 0 COMMENT '1: the store was restored, and it is unknown whether next_id was assigned since the backup',
     key_space_id   VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'drawn when the row was made: the snowflake ids of a store that was made anew are of another key space',
     unknown_ms     BIGINT NOT NULL DEFAULT 0 COMMENT 'when this server began to know what fed databases were handed, unix milliseconds: what was handed over before may be forgotten',
     unknown_server VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '' COMMENT 'which server',
@@ -202,7 +202,7 @@ CREATE TABLE IF NOT EXISTS keywright_assigned (
     assigned_at_ms BIGINT NOT NULL COMMENT 'unix milliseconds',
     asked_at_ms    BIGINT NOT NULL,
     released_at_ms BIGINT NULL COMMENT 'released or retired',
-    is_restored    BIGINT NOT NULL DEFAULT 0 COMMENT '1: the store was restored, and which mark the database has is not known',
+    is_restored    BIGINT NOT NULL DEFAULT 0 COMMENT '1: the store was restored, and it is unknown which mark the database has',
     report         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'a copy that asked, for people',
     PRIMARY KEY (worker_id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: worker ids that databases were assigned';
@@ -266,7 +266,7 @@ CREATE TABLE IF NOT EXISTS keywright_moved (
 -- Buckets of readable ids where there are several stores; no row: all of them are leased here. Change them with `keywright init`.
 CREATE TABLE IF NOT EXISTS keywright_bucket (
     store       VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'own: this store; else the id of a store that this one gave buckets to',
-    name        VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'what the store is called, for people',
+    name        VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the name of the store, for people',
     store_id    VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'drawn when the row was made',
     giver       VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the id of the store that gave this one its buckets; its own: it gives them',
     buckets     VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'as 0-127; empty: none',

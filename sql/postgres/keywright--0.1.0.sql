@@ -265,13 +265,13 @@ COMMENT ON FUNCTION keywright.alter_tag(text, bigint, bigint, bigint, bigint, in
 CREATE FUNCTION keywright.drop_tag(tag text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_drop_tag_wrapper';
-COMMENT ON FUNCTION keywright.drop_tag(text) IS 'a tag that issues no more; its bound is kept for a tag of the same name';
+COMMENT ON FUNCTION keywright.drop_tag(text) IS 'drops a tag: it issues no more ids; its bound is kept for a tag of the same name';
 
 CREATE FUNCTION keywright.advance_tag(tag text, above bigint) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_advance_tag_wrapper';
 COMMENT ON FUNCTION keywright.advance_tag(text, bigint) IS
-    'every later id of the tag is greater; at once and not undone by a rollback; returns the bound';
+    'makes every later id of the tag greater than above, at once; a rollback does not undo it; returns the bound';
 
 CREATE FUNCTION keywright.hide_key(tag text) RETURNS bytea
     LANGUAGE c STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -286,7 +286,7 @@ COMMENT ON FUNCTION keywright.set_hide_key(text, bytea) IS 'brings back the secr
 CREATE FUNCTION keywright.hidden_number(tag text, id bigint) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_hidden_number_wrapper';
-COMMENT ON FUNCTION keywright.hidden_number(text, bigint) IS 'the number behind an id: how far the tag had counted when it issued it';
+COMMENT ON FUNCTION keywright.hidden_number(text, bigint) IS 'the number behind an id of a tag that hides its volume: 2 for its second id';
 
 CREATE FUNCTION keywright.grant_tag(tag text, role name) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -303,26 +303,26 @@ CREATE FUNCTION keywright.set_worker_id(worker_id integer, above timestamptz DEF
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_set_worker_id_wrapper';
 COMMENT ON FUNCTION keywright.set_worker_id(integer, timestamptz, boolean, boolean) IS
-    'gives this database a worker id; no other database of the server may have it, and no other server';
+    'sets the worker id of this database; no other database may have it, on this server or another';
 
 CREATE FUNCTION keywright.set_readable_bucket(bucket integer, above timestamptz DEFAULT NULL,
         unused boolean DEFAULT false, force boolean DEFAULT false) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_set_readable_bucket_wrapper';
 COMMENT ON FUNCTION keywright.set_readable_bucket(integer, timestamptz, boolean, boolean) IS
-    'gives this database''s readable ids another bucket than its worker id; no other database may have it';
+    'sets the bucket of this database''s readable ids, in place of its worker id; no other database may have it';
 
 CREATE FUNCTION keywright.set_readable_zone(zone text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_set_readable_zone_wrapper';
 COMMENT ON FUNCTION keywright.set_readable_zone(text) IS
-    'the time zone that this database''s readable ids are written in: UTC, or an offset such as +08:00';
+    'sets the time zone of this database''s readable ids: UTC, or an offset such as +08:00';
 
 CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_set_layout_wrapper';
 COMMENT ON FUNCTION keywright.set_layout(text) IS
-    'the layout of this database''s snowflake ids; refused unless all new ids are greater than all old ones';
+    'sets the layout of this database''s snowflake ids; refused unless all new ids are greater than all old ones';
 
 CREATE FUNCTION keywright.set_snowflake_source(source text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -335,19 +335,19 @@ CREATE FUNCTION keywright.lower_bound(below timestamptz) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_lower_bound_wrapper';
 COMMENT ON FUNCTION keywright.lower_bound(timestamptz) IS
-    'the superuser vouches that no id of this database dated at or after that moment was kept; returns where ids go on';
+    'lowers the time bound: the superuser vouches that no id of this database dated at or after that moment was kept; returns the moment where ids go on';
 
 CREATE FUNCTION keywright.promoted(lost interval) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_promoted_wrapper';
 COMMENT ON FUNCTION keywright.promoted(interval) IS
-    'after a promotion: the original issued for at most so long what did not arrive here; counts for what has issued nothing since';
+    'after a promotion: says for how long at most the original issued ids that did not arrive here; applies to tags, and to snowflake ids, that have issued nothing since';
 
 CREATE FUNCTION keywright.acknowledge_promotion() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_acknowledge_promotion_wrapper';
 COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
-    'somebody has taken note of the promotion that keywright.health tells of';
+    'ends the warning of a promotion in keywright.health';
 
 -- For the program that feeds; see docs/postgres/feeding.md. They concern all databases of the server.
 CREATE FUNCTION keywright.await_demand(tags text[], snowflake boolean DEFAULT false, OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,
@@ -360,12 +360,12 @@ CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid
         key_space text, first bigint, last bigint) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_feed_tag_wrapper';
 COMMENT ON FUNCTION keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint) IS
-    'hands over ids that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
+    'hands over ids that a store reserved for good and that are handed over nowhere else, at once; a rollback does not undo it';
 
 CREATE FUNCTION keywright.handed_over(tags text[], OUT tag text, OUT last bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_handed_over_wrapper';
 COMMENT ON FUNCTION keywright.handed_over(text[]) IS
-    'how far the fed tags named were handed ids, in whatever database: a store that reserved less has gone back';
+    'the largest id handed over for each of these fed tags, in any database: a store that reserved less has gone back';
 
 CREATE FUNCTION keywright.time_demand(OUT incarnation text, OUT system text, OUT database oid, OUT sequence oid, OUT layout text,
         OUT ask bigint, OUT worker_id integer, OUT until_ms bigint, OUT handed boolean, OUT key_space bigint, OUT now_ms bigint) RETURNS SETOF record
@@ -377,12 +377,12 @@ CREATE FUNCTION keywright.feed_time(incarnation text, database oid, sequence oid
         worker_id integer, from_ms bigint, until_ms bigint) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_feed_time_wrapper';
 COMMENT ON FUNCTION keywright.feed_time(text, oid, oid, text, bigint, text, integer, bigint, bigint) IS
-    'hands over a worker id and its time that a store reserved for good and that are handed over nowhere else; at once and not undone by a rollback';
+    'hands over a worker id and its time that a store reserved for good and that are handed over nowhere else, at once; a rollback does not undo it';
 
 CREATE FUNCTION keywright.handed_time(OUT worker_id integer, OUT until_ms bigint, OUT key_space bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_handed_time_wrapper';
 COMMENT ON FUNCTION keywright.handed_time() IS
-    'until when worker ids were handed over, in whatever database: a store that reserved less has gone back';
+    'the end of the time handed over for each worker id, in any database: a store that reserved less has gone back';
 
 -- These are steps of keywright tag move, which takes them in the order that no id comes twice; see docs/postgres/moving.md.
 CREATE FUNCTION keywright.tag_move(tag text, OUT source text, OUT number integer, OUT before integer, OUT setting integer, OUT above bigint,
@@ -390,25 +390,25 @@ CREATE FUNCTION keywright.tag_move(tag text, OUT source text, OUT number integer
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_tag_move_wrapper';
 COMMENT ON FUNCTION keywright.tag_move(text) IS
-    'where a tag stands that moves to a store or back, once that is durable; for keywright tag move';
+    'the state of a tag that moves to a store or back, once that is durable; for keywright tag move';
 
 CREATE FUNCTION keywright.move_to_fed(tag text, number integer) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_move_to_fed_wrapper';
 COMMENT ON FUNCTION keywright.move_to_fed(text, integer) IS
-    'a native tag issues no more ids of its own; returns the largest that it may have issued; for keywright tag move';
+    'ends a native tag''s own ids; returns the largest that it may have issued; for keywright tag move';
 
 CREATE FUNCTION keywright.move_opened(tag text, number integer, key_space text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_move_opened_wrapper';
 COMMENT ON FUNCTION keywright.move_opened(text, integer, text) IS
-    'a store has opened a tag that was moved to it, above all its ids: it may be fed; for keywright tag move';
+    'records that a store has opened a tag that was moved to it, above all its ids: it may be fed; for keywright tag move';
 
 CREATE FUNCTION keywright.move_to_native(tag text, number integer, incarnation text, key_space text, above bigint) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_move_to_native_wrapper';
 COMMENT ON FUNCTION keywright.move_to_native(text, integer, text, text, bigint) IS
-    'the heir that a store named when it closed a tag issues ids of its own again, above all that the store gave; for keywright tag move';
+    'makes a tag native again in the heir that a store named when it closed the tag, above all ids that the store gave; for keywright tag move';
 
 -- These are steps of keywright worker assign, which calls them in the order that no number is given twice.
 CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT next_mark text, OUT same_life boolean,
@@ -416,7 +416,7 @@ CREATE FUNCTION keywright.assignment(OUT worker_id integer, OUT mark text, OUT n
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_assignment_wrapper';
 COMMENT ON FUNCTION keywright.assignment() IS
-    'by which mark a store knows this database''s worker id, if one assigned it; for keywright worker';
+    'the mark of this database''s assigned worker id, if a store assigned one; for keywright worker';
 
 CREATE FUNCTION keywright.mark_assignment(old text, new text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -435,7 +435,7 @@ CREATE FUNCTION keywright.suspend_assignment(mark text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_suspend_assignment_wrapper';
 COMMENT ON FUNCTION keywright.suspend_assignment(text) IS
-    'no more ids are issued with the assigned worker id, because another database has it, too; for keywright worker';
+    'suspends the assigned worker id, because another database has it, too; for keywright worker';
 
 CREATE FUNCTION keywright.release_assignment(mark text, worker_id integer, OUT bound_ms bigint, OUT layout text)
         RETURNS SETOF record
@@ -449,19 +449,19 @@ CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) R
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_adopt_wrapper';
 COMMENT ON FUNCTION keywright.adopt(text, regclass, name) IS
-    'turns a column over to a tag that starts above all its values; returns the first id';
+    'makes a column take its ids from a tag that starts above all its values; returns the first id';
 
 CREATE FUNCTION keywright.adopt_snowflake(relation regclass, column_name name) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_adopt_snowflake_wrapper';
 COMMENT ON FUNCTION keywright.adopt_snowflake(regclass, name) IS
-    'turns a column whose values are all smaller over to snowflake ids; returns an id that all later ones exceed';
+    'makes a column take snowflake ids, if all its values are smaller; returns an id that all later ones exceed';
 
 CREATE FUNCTION keywright.release(relation regclass, column_name name) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_release_wrapper';
 COMMENT ON FUNCTION keywright.release(regclass, name) IS
-    'gives a column back to a sequence of its own, above all that was issued for it; returns its first number';
+    'makes a column take its ids from a sequence of its own again, above all ids issued for it; returns the first number';
 
 REVOKE ALL ON FUNCTION
     keywright.create_fed_tag(text, bigint, bigint, bigint, boolean),

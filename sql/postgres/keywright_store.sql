@@ -12,25 +12,25 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     hi             BIGINT NOT NULL DEFAULT 1, -- first id that is not reserved
     id_max         BIGINT NOT NULL DEFAULT 9223372036854775806, -- largest id
     step           BIGINT NOT NULL DEFAULT 10000, -- ids per reservation; a tenth of it at first
-    step_min       BIGINT NOT NULL DEFAULT 1000, -- the step follows demand, but not below this
-    step_max       BIGINT NOT NULL DEFAULT 10000000, -- nor above this
-    cover_s        BIGINT NOT NULL DEFAULT 900, -- how long a reservation should last: an absence of the store that goes unnoticed
-    refill_percent BIGINT NOT NULL DEFAULT 50, -- refill when so much of a reservation is left
+    step_min       BIGINT NOT NULL DEFAULT 1000, -- the smallest step; the step follows demand
+    step_max       BIGINT NOT NULL DEFAULT 10000000, -- the largest step
+    cover_s        BIGINT NOT NULL DEFAULT 900, -- how long a reservation should last, seconds: nobody notices a shorter outage of the store
+    refill_percent BIGINT NOT NULL DEFAULT 50, -- refill when this percentage of a reservation is left
     description    TEXT,
     server         TEXT, -- the server on which hi was written last
-    reserved_ids   BIGINT, -- size of the last reservation, or what the next may have
+    reserved_ids   BIGINT, -- size of the last reservation, or the limit of the next
     reserved_ms    BIGINT, -- when it was made, unix milliseconds
     rate_per_s     BIGINT, -- ids per second that all proxies together used then
     generation     BIGINT NOT NULL DEFAULT 0, -- counts how often tables went over to the tag, or left it; ranges of an older one are worthless
     first_id       BIGINT, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
-    key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the tag was made: a tag of another store, or one made anew, is another key space
-    dropped_ms     BIGINT, -- when the tag was dropped, unix milliseconds: its row stays, so that one of the same name goes on above; NULL: it was not
+    key_space_id   TEXT NOT NULL DEFAULT '', -- random, drawn when the tag was made: a tag of another store, or one made again, has another
+    dropped_ms     BIGINT, -- when the tag was dropped, unix milliseconds; the row stays, so that a tag of the same name goes on above; NULL: not dropped
     issue_order    TEXT NOT NULL DEFAULT 'distinct', -- distinct, or monotonic or strict: one program at a time issues its ids; chosen when the tag is made, never changed
-    start_id       BIGINT NOT NULL DEFAULT 1, -- the first id that was ever given, or will be
+    start_id       BIGINT NOT NULL DEFAULT 1, -- the first id of the tag
     heir           TEXT, -- the tag is closed: its ids come from another store (store, and the key space of its row there), or will come from here (opening), or a PostgreSQL database issues them natively (by system identifier, object id and life of its memory); NULL: it is open
-    closed_in      TEXT, -- the other stores in which the tag is closed, by marks of their addresses: who is configured with one more is given nothing
-    hide_bits      BIGINT, -- keys are these numbers sent through a secret permutation of so many bits; NULL: they are the numbers; chosen when the tag is made, never changed
-    hide_fingerprint TEXT, -- of the permutation: who has another key is given nothing
+    closed_in      TEXT, -- the other stores in which the tag is closed, by marks of their addresses; a program with a further store in its configuration gets nothing
+    hide_bits      BIGINT, -- a secret permutation of so many bits turns numbers into keys; NULL: keys are the numbers; chosen when the tag is made, never changed
+    hide_fingerprint TEXT, -- of the permutation; a program with another key gets nothing
     PRIMARY KEY (tag)
 );
 
@@ -68,7 +68,7 @@ CREATE TABLE IF NOT EXISTS keywright_returned (
 CREATE TABLE IF NOT EXISTS keywright_returned_floor (
     segment_table TEXT NOT NULL, -- the table with the tag's bound
     tag           TEXT NOT NULL,
-    first_id      BIGINT NOT NULL, -- no rest that begins below it is taken back, or given
+    first_id      BIGINT NOT NULL, -- no range that was handed back and begins below it is accepted, or issued
     PRIMARY KEY (segment_table, tag)
 );
 
@@ -113,7 +113,7 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
     table_name  TEXT NOT NULL,
     attempt     BIGINT NOT NULL,
     counter     BIGINT NOT NULL, -- the next native id
-    was_fenced  BIGINT NOT NULL, -- 1: it had its fence before, which stays when the attempt is given up
+    was_fenced  BIGINT NOT NULL, -- 1: the table had its fence before; the fence stays when the attempt is given up
     PRIMARY KEY (server, schema_name, table_name)
 );
 
@@ -177,7 +177,7 @@ CREATE TABLE IF NOT EXISTS keywright_worker_ids (
     assigned       TEXT NOT NULL, -- numbers that databases are assigned for good; empty: none
     layout         TEXT NOT NULL, -- of all ids that carry them
     next_id        BIGINT NOT NULL, -- the first number that was never assigned
-    is_restored    BIGINT NOT NULL DEFAULT 0, -- 1: the store was restored, and whether next_id was assigned since the backup is not known
+    is_restored    BIGINT NOT NULL DEFAULT 0, -- 1: the store was restored, and it is unknown whether next_id was assigned since the backup
     key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the row was made: the snowflake ids of a store that was made anew are of another key space
     unknown_ms     BIGINT NOT NULL DEFAULT 0, -- when this server began to know what fed databases were handed: what was handed over before may be forgotten
     unknown_server TEXT NOT NULL DEFAULT '', -- which server
@@ -200,7 +200,7 @@ CREATE TABLE IF NOT EXISTS keywright_assigned (
     assigned_at_ms BIGINT NOT NULL, -- unix milliseconds
     asked_at_ms    BIGINT NOT NULL,
     released_at_ms BIGINT, -- released or retired
-    is_restored    BIGINT NOT NULL DEFAULT 0, -- 1: the store was restored, and which mark the database has is not known
+    is_restored    BIGINT NOT NULL DEFAULT 0, -- 1: the store was restored, and it is unknown which mark the database has
     report         TEXT, -- a copy that asked, for people
     PRIMARY KEY (worker_id)
 );
@@ -264,7 +264,7 @@ CREATE TABLE IF NOT EXISTS keywright_moved (
 -- Buckets of readable ids where there are several stores; no row: all of them are leased here. Change them with `keywright init`.
 CREATE TABLE IF NOT EXISTS keywright_bucket (
     store       TEXT NOT NULL, -- own: this store; else the id of a store that this one gave buckets to
-    name        TEXT NOT NULL, -- what the store is called, for people
+    name        TEXT NOT NULL, -- the name of the store, for people
     store_id    TEXT NOT NULL, -- drawn when the row was made
     giver       TEXT NOT NULL, -- the id of the store that gave this one its buckets; its own: it gives them
     buckets     TEXT NOT NULL, -- as 0-127; empty: none

@@ -35,7 +35,7 @@ pub struct RawDatabase {
     pub password_env: Option<String>,
     /// TLS, with the certificate checked.
     pub is_tls: bool,
-    /// Certificates that the server's is checked with, PEM; without it the web's usual ones.
+    /// The authorities that may have signed the server's certificate, PEM. Default: the public ones.
     pub tls_ca_file: Option<PathBuf>,
 }
 

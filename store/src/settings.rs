@@ -268,7 +268,7 @@ impl StoreSettings {
         self.limits.range_ids_max
     }
 
-    /// How long a statement waits for a key, milliseconds.
+    /// The longest time that a statement waits for a key, milliseconds.
     pub fn wait_ms_max(&self) -> u64 {
         self.limits.wait_ms_max
     }

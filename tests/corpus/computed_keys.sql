@@ -236,7 +236,7 @@ INSERT INTO t (id, a) VALUES ((SELECT MAX(id) + 1 FROM t), 7);
 INSERT INTO t (id, a) VALUES ((SELECT id FROM u), 8);
 @text
 @only mariadb
-@deviates_after the query is carried out twice, and each time the server notes the error
+@deviates_after the query is executed twice, and the server records its error each time
 INSERT INTO t (id, a) VALUES ((SELECT id FROM u), 8);
 @text
 @refused a subquery as key
@@ -256,7 +256,7 @@ COMMIT;
 @text
 INSERT INTO t SET id = (SELECT zero FROM u WHERE id = 7), a = 12;
 @text
-@deviates a query that comes to no key is not carried out again, so that it does not say that it used no index
+@deviates a query that results in no key is not executed again, so the status flag for no index is missing
 INSERT INTO t (id, a) VALUES ((SELECT MIN(zero) FROM u), 13);
 @text
 INSERT INTO t (id, a) VALUES ((SELECT zero FROM u WHERE id = 7), 14) ON DUPLICATE KEY UPDATE a = 15;

@@ -33,7 +33,7 @@ SELECT a, b FROM t ORDER BY a;
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b INT);
 --- run
 INSERT INTO t (a, b) VALUES (1, 1);
-@deviates the key of a row that was skipped is reported, since nobody says which rows went in
+@deviates the key of a skipped row is reported, because the server does not report which rows went in
 INSERT IGNORE INTO t (a, b) VALUES (1, 2), (2, 3), (3, 4);
 
 === IGNORE, several rows, a later one a duplicate

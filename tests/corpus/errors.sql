@@ -53,7 +53,7 @@ BEGIN;
 @only mariadb
 INSERT INTO t (above, a) VALUES (0, 7);
 @only mysql
-@deviates natively the new row still has the key 0 when MySQL looks for what it refers to
+@deviates natively the new row still has the key 0 when MySQL checks the reference
 INSERT INTO t (above, a) VALUES (0, 7);
 SELECT LAST_INSERT_ID(42);
 ROLLBACK;
@@ -125,7 +125,7 @@ CREATE SQL SECURITY INVOKER VIEW v AS SELECT id, a FROM t;
 --- run
 INSERT INTO v (id, a) VALUES (7, 1);
 SELECT id, a FROM v;
-@deviates the proxy has not looked since the view was made, so that the fence refuses the INSERT
+@deviates the view was made after the last schema refresh, so the fence refuses the INSERT
 INSERT INTO v (a) VALUES (2);
 @elsewhere
 TRUNCATE TABLE t;

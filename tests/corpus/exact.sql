@@ -43,10 +43,10 @@ INSERT INTO t (id, a) VALUES (?, ?);
 SET sql_mode = '';
 @refused a string that is no number
 INSERT INTO t (id, a) SELECT '', a FROM u;
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 INSERT INTO t (id, a) VALUES ('abc', 4);
 @params 'abc', 5
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 INSERT INTO t (id, a) VALUES (?, ?);
 SELECT id - LAST_INSERT_ID(), a FROM t ORDER BY id;
 

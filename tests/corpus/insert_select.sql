@@ -230,7 +230,7 @@ INSERT IGNORE INTO t (a, b) SELECT x, y FROM source;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 REPLACE INTO t (a, b) SELECT x, y FROM source;
 SELECT a, b FROM t ORDER BY id;
-@deviates the key of a row that was skipped is reported, since nobody says which rows went in
+@deviates the key of a skipped row is reported, because the server does not report which rows went in
 INSERT INTO t (a, b) SELECT x, y FROM source ON DUPLICATE KEY UPDATE b = CONCAT(VALUES(b), source.k);
 
 === select with a key column

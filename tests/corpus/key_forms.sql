@@ -144,22 +144,22 @@ INSERT INTO t (id, a) VALUES ('abc', 1);
 INSERT INTO t (id, a) VALUES ('', 3);
 @params '', 4
 INSERT INTO t (id, a) VALUES (?, ?);
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 INSERT IGNORE INTO t (id, a) VALUES ('', 5);
 SELECT COUNT(*) FROM t;
 SET sql_mode = '';
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 INSERT INTO t (id, a) VALUES ('', 6);
 SELECT LAST_INSERT_ID() = MAX(id) FROM t;
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 INSERT INTO t (id, a) VALUES ('', 7), ('' 'abc', 8), (NULL, 9);
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 INSERT INTO t SET id = '', a = 10;
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 REPLACE INTO t VALUES ('', 11);
 @params '', 12
 @params 'abc', 13
-@deviates the server does not see the string, so it does not warn of it
+@deviates the server does not get the string, so it does not warn of it
 INSERT INTO t (id, a) VALUES (?, ?);
 @refused a string that is no number as key
 INSERT INTO t (id, a) VALUES ('0 ', 14);

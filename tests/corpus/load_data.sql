@@ -77,7 +77,7 @@ LOAD DATA LOCAL INFILE 'x' INTO TABLE t FIELDS TERMINATED BY ',' (a, b);
 @text
 @local 1,once\n2,more\n
 LOAD DATA LOCAL INFILE 'x' IGNORE INTO TABLE t FIELDS TERMINATED BY ',' (a, b);
-@deviates_after the first key of several rows is reported, although its row was skipped
+@deviates_after the first key of several rows is reported, although the server skipped its row
 @text
 @local 1,again\n3,three\n
 LOAD DATA LOCAL INFILE 'x' INTO TABLE t FIELDS TERMINATED BY ',' (a, b);

@@ -185,12 +185,12 @@ INSERT INTO u (a) SELECT LAST_INSERT_ID(8);
 SELECT a FROM t ORDER BY id;
 SET sql_mode = 'STRICT_TRANS_TABLES';
 START TRANSACTION;
-@deviates text that is no number is 0 in a sum, as where columns are listed
+@deviates text that is no number counts as 0 in a sum, as natively with a column list
 INSERT INTO t SELECT NULL, a + b FROM u;
 INSERT INTO u (a) SELECT LAST_INSERT_ID(6);
 ROLLBACK;
 START TRANSACTION;
-@deviates text that is no number is an error in a sum that is sorted, of several tables, as in one that is distinct
+@deviates text that is no number is an error in a sorted sum of several tables, as natively with DISTINCT
 INSERT INTO t (a) SELECT a + b AS s FROM u v, (SELECT 1) w ORDER BY v.a;
 INSERT INTO u (a) SELECT LAST_INSERT_ID(7);
 ROLLBACK;

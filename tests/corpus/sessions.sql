@@ -342,7 +342,7 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 SET NAMES utf8mb4;
 SELECT 1 UNION SELECT 2 UNION SELECT 3;
 INSERT INTO t (a) VALUES (1);
-@deviates the state of the session is asked for before the INSERT
+@deviates the program asks for the session's state before the INSERT
 SELECT FOUND_ROWS();
 SELECT 1 UNION SELECT 2 UNION SELECT 3;
 INSERT INTO t (a) VALUES (2);

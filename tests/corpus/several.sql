@@ -24,6 +24,6 @@ SELECT a, b FROM t ORDER BY id;
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
 @text
-@deviates each statement is sent by itself, so that the error for none at all is another one
+@deviates each statement is sent by itself, so an empty statement has another error
 INSERT INTO t (a) VALUES (1);; SELECT 2;
 SELECT a FROM t;

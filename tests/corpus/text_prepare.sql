@@ -65,7 +65,7 @@ PREPARE s FROM 'INSERT INTO t (a) VALUES (1)';
 EXECUTE s;
 DELETE FROM t;
 @text
-@deviates a procedure is not rewritten, so that the fence refuses its INSERT
+@deviates the program does not rewrite procedures, so the fence refuses the INSERT
 CALL p();
 @elsewhere
 DROP TABLE t;

@@ -65,7 +65,7 @@ CREATE VIEW v AS SELECT a, b, id AS nr FROM t;
 INSERT INTO v (a, b) VALUES (10, 'old');
 INSERT INTO v (a, b) VALUES (10, 'new') ON DUPLICATE KEY UPDATE b = CONCAT(b, VALUES(b));
 @only mariadb
-@deviates the key of a row that was skipped is reported, since nobody says which rows went in
+@deviates the key of a skipped row is reported, because the server does not report which rows went in
 INSERT INTO v (a, b) SELECT x, 'n' FROM source ON DUPLICATE KEY UPDATE b = CONCAT(b, VALUES(b), source.k);
 @only mysql
 @refused an INSERT through a view with ON DUPLICATE KEY UPDATE of the rows of a SELECT

@@ -18,7 +18,7 @@ pub(crate) struct Advance {
     file: File,
     /// A tag, or "snowflake", or "readable".
     of: String,
-    /// Of several stores, the one in which the tag is raised; default: the one where it is by the configuration.
+    /// With several stores: the one in which the tag is raised; default: the tag's store by the configuration.
     #[arg(long, value_name = "NAME")]
     store: Option<String>,
     /// Every later id of the tag, or snowflake id, is greater than this one.
@@ -29,7 +29,7 @@ pub(crate) struct Advance {
         required_unless_present = "above_ms"
     )]
     above: Option<u64>,
-    /// Every later snowflake or readable id is of a moment that is not before this one, unix milliseconds.
+    /// No later snowflake or readable id has a time before this one, unix milliseconds.
     #[arg(long, value_name = "UNIX_MS")]
     above_ms: Option<i64>,
 }

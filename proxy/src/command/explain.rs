@@ -17,15 +17,14 @@ use super::{File, Format, runtime};
 pub(crate) struct Explain {
     #[command(flatten)]
     file: File,
-    /// The database that names without one belong to; with --file, that of connections which were there before the log began.
+    /// The default database of the statement; with --file, of connections from before the log began.
     #[arg(long)]
     database: Option<String>,
-    /// The `bind` of the listener whose server is asked for columns and triggers; default: of those with an admin url the first whose server has
-    /// the statement's table, for a log the first.
+    /// The `bind` of the listener whose server is asked for columns and triggers; default: the first with an admin url whose server has the statement's
+    /// table, for a log the first with an admin url.
     #[arg(long)]
     listener: Option<String>,
-    /// A general query log of MySQL or MariaDB, of which a summary is told. What procedures carry out is in it as if clients
-    /// had sent it.
+    /// A general query log of MySQL or MariaDB, to summarise. It contains the statements of procedures as if clients had sent them.
     #[arg(
         long = "file",
         conflicts_with = "statement",

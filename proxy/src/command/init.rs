@@ -40,35 +40,34 @@ fn options(largest: i64, highest: u64) -> Result<TagOptions> {
 pub(crate) struct Init {
     #[command(flatten)]
     file: File,
-    /// Use a store's file that was copied or moved here. You vouch that the other one is used no more: from two of them the same keys are
-    /// given.
+    /// Accept a store's file that was copied or moved here. You vouch that nobody uses the other one any more: two copies issue the same keys.
     #[arg(long)]
     accept_moved_file: bool,
-    /// Of several stores, the one whose file was copied or moved; default: the one without tags.
+    /// With several stores: the one whose file was copied or moved; default: the one without tags.
     #[arg(long, value_name = "NAME", requires = "accept_moved_file")]
     store: Option<String>,
-    /// Have leased_worker_ids, fed_worker_ids and assigned_worker_ids of this configuration in force in place of those that the store has
-    /// recorded. You vouch that numbers which can be assigned, or leased by fed databases, from now on were never set by hand.
+    /// Record leased_worker_ids, fed_worker_ids and assigned_worker_ids of this configuration in the store, in place of its own. You vouch that no number
+    /// which can be assigned, or leased by fed databases, from now on was ever set by hand.
     #[arg(long)]
     change_worker_ids: bool,
-    /// Have slot_groups of this configuration in force in place of the number that the store has recorded, once no program gives keys of ordered tags:
-    /// that is waited for, and refused while one does.
+    /// Record slot_groups of this configuration in the store, in place of its own number. Waits until no program issues keys of ordered tags, and is
+    /// refused while one does.
     #[arg(long)]
     change_slot_groups: bool,
-    /// Where a store of readable ids was lost, or restored from a backup: say that no store ever leased another bucket of readable ids than its
-    /// readable_buckets in this configuration, and that no store beside these may lease any. What the stores do not know any more is taken from this.
+    /// After a store of readable ids was lost, or restored from a backup. You vouch that no store ever leased another bucket of readable ids than its
+    /// readable_buckets in this configuration, and that no store beside these may lease any. The stores rely on this where they no longer know it.
     #[arg(long)]
     no_other_buckets: bool,
-    /// Add this user of key ports, who may administer the others, unless there is one of that name. The first line of standard input is the
-    /// password, or that of a file.
+    /// Add this user of key ports as an administrator, unless there is a user of that name. The password is the first line of standard input, or of a
+    /// file.
     #[arg(long, value_name = "NAME")]
     admin: Option<String>,
     #[command(flatten)]
     password: Password,
-    /// Make this tag, which keys of a listener name, with the order monotonic, if it is not there yet. The order of a tag never changes.
+    /// Make this tag, which `keys` of a listener name, with the order monotonic, if it does not exist yet. The order of a tag never changes.
     #[arg(long, value_name = "TAG", value_parser = tag_of)]
     monotonic: Vec<Tag>,
-    /// The same with the order strict, for which the store must lose nothing that it has acknowledged.
+    /// Make this tag with the order strict. The store must lose nothing that it has acknowledged.
     #[arg(long, value_name = "TAG", value_parser = tag_of)]
     strict: Vec<Tag>,
 }

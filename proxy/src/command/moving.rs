@@ -17,17 +17,17 @@ pub(crate) struct Move {
     file: File,
     #[command(flatten)]
     target: Target,
-    /// Where its ids are to come from.
+    /// Who is to issue its ids.
     #[arg(long, value_enum, required_unless_present = "to_store")]
     to: Option<To>,
     /// Move it to this one of several stores, from the one where it is open. Programs that do not know that store get no more of its ids.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["database", "to", "heir_lost", "above"])]
     to_store: Option<String>,
-    /// The database that the store named as the tag's heir is lost, or its server has started anew since: it issues no id of the tag any more, nor
-    /// does a copy of it. You vouch for that.
+    /// The database that the store named as the tag's heir is lost, or its server was restarted since. You vouch that neither it nor a copy of it issues
+    /// ids of the tag any more.
     #[arg(long, requires = "above")]
     heir_lost: bool,
-    /// With --heir-lost: the largest id of the tag that it, or anybody, may have issued; 0, if it cannot have issued any.
+    /// With --heir-lost: the largest id of the tag that the database, or anybody, may have issued; 0 if it cannot have issued any.
     #[arg(long, value_name = "ID", requires = "heir_lost")]
     above: Option<u64>,
 }

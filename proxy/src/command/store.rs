@@ -22,7 +22,7 @@ pub(crate) struct Store {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The store was restored from a backup: leave out of each tag what may have been given since, and have worker ids leased anew.
+    /// Tell the store that it was restored from a backup: leave a gap in each tag for ids that may have been issued since, and end leases of worker ids.
     ///
     /// Stop all programs first, and start them again afterwards.
     Restored(Restored),
@@ -32,13 +32,13 @@ enum Command {
 struct Restored {
     #[command(flatten)]
     file: File,
-    /// The time from the backup to the last key that was given, or longer: 90s, 15m, 2h, 1day.
+    /// The time from the backup to the last key that was issued, or longer: 90s, 15m, 2h, 1day.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     lost: Duration,
-    /// Of several stores, the one that was restored.
+    /// With several stores: the one that was restored.
     #[arg(long, value_name = "NAME")]
     store: Option<String>,
-    /// PostgreSQL servers that are fed and do not answer are gone, and the ids in their memory with them.
+    /// Fed PostgreSQL servers that do not answer are gone, and so are the ids in their memory. You vouch for that.
     #[arg(long)]
     fed_servers_gone: bool,
 }

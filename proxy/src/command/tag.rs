@@ -16,18 +16,18 @@ pub(crate) struct Tag {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Change how much programs reserve of a tag at once, or its description. They read it with their next reservation.
+    /// Change how programs reserve of a tag, or its description. They read it with their next reservation.
     Alter(Alter),
-    /// Drop a tag that nothing in the configuration names any more. Its bound stays: one of the same name that is made later goes on above.
+    /// Drop a tag that the configuration no longer names. Its bound stays: a tag of the same name that is made later goes on above.
     Drop(DropTag),
     /// Move a tag of a PostgreSQL database to the store, so that it is fed, or back, so that the database alone issues its ids; or, with
     /// --to-store, from one of several stores to another.
     ///
     /// The steps are taken in the only order in which no id comes twice, and each is printed. Wherever it breaks off, run it again: it goes on.
     Move(super::moving::Move),
-    /// Print the numbers of keys of a tag that hides how many there are: which each was of all that the tag gave.
+    /// Print the numbers behind keys of a tag that hides its volume: 2 for the second key that the tag issued.
     Number(Hidden),
-    /// Print the keys of numbers of such a tag.
+    /// Print the keys of a tag that hides its volume for the numbers behind them.
     Key(Hidden),
 }
 
@@ -58,19 +58,19 @@ struct Change {
     /// Ids per reservation; a tenth of it at first.
     #[arg(long, value_name = "IDS", value_parser = step)]
     step: Option<Step>,
-    /// The step follows demand, but not below this.
+    /// The smallest step; the step follows demand.
     #[arg(long, value_name = "IDS", value_parser = step)]
     step_min: Option<Step>,
-    /// Nor above this.
+    /// The largest step.
     #[arg(long, value_name = "IDS", value_parser = step)]
     step_max: Option<Step>,
     /// How long a reservation should last, seconds: an absence of the store that goes unnoticed.
     #[arg(long, value_name = "SECONDS")]
     cover_s: Option<u32>,
-    /// Refill when so much of a reservation is left.
+    /// Refill when this percentage of a reservation is left.
     #[arg(long, value_name = "PERCENT")]
     refill_percent: Option<u32>,
-    /// What people read of it.
+    /// A description for people.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }
@@ -79,7 +79,7 @@ struct Change {
 struct DropTag {
     /// The tag.
     name: String,
-    /// Of several stores, the one in which it is dropped, where the configuration has it in another; default: where it is by the configuration.
+    /// With several stores: the one in which the tag is dropped; default: the tag's store by the configuration.
     #[arg(long, value_name = "NAME")]
     store: Option<String>,
     #[command(flatten)]

@@ -9,7 +9,8 @@ use keywright_store::{Database, DatabaseSettings, RawDatabase};
 /// A database with the extension.
 #[derive(Args)]
 pub(super) struct Target {
-    /// The database, with a role that may call what the command needs there, such as the extension's owner: postgres://user@host:port/database. Not through a pooler.
+    /// The database, with a role that may call the functions that the command needs, such as the extension's owner: postgres://user@host:port/database.
+    /// Not through a pooler.
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     /// A file whose first line is the role's password.
@@ -21,7 +22,7 @@ pub(super) struct Target {
     /// TLS to the database; its certificate is checked.
     #[arg(long, requires = "database")]
     tls: bool,
-    /// Certificates that the database's is checked with, PEM; without it the web's usual ones.
+    /// The authorities that may have signed the database's certificate, PEM; default: the public ones.
     #[arg(long, value_name = "FILE", requires = "database")]
     tls_ca_file: Option<PathBuf>,
 }

@@ -25,25 +25,25 @@ pub(crate) struct User {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Add a user. The first line of standard input is the password, or that of a file.
+    /// Add a user. The password is the first line of standard input, or of a file.
     ///
-    /// The first administrator is made so, or by keywright init --admin: keywright user add NAME --rights administer --on '*'.
+    /// Make the first administrator by keywright init --admin, or by keywright user add NAME --rights administer --on '*'.
     Add(Add),
-    /// Give a user another password: the first line of standard input, or of a file. Whoever is connected as this user has to log in again.
+    /// Change a user's password to the first line of standard input, or of a file. Connected clients of the user must log in again.
     SetPassword(SetPassword),
-    /// Let a user do more.
+    /// Grant a user rights on names.
     Grant(Change),
-    /// Let a user do less.
+    /// Revoke rights on names from a user.
     Revoke(Change),
-    /// Remove a user. Whoever is connected as this user is disconnected.
+    /// Remove a user. Connected clients of the user are disconnected.
     Remove(Remove),
-    /// List all users, and what they may.
+    /// List all users and their rights.
     List(List),
 }
 
 #[derive(Args)]
 pub(super) struct Password {
-    /// A file whose first line is the password; without it standard input has it.
+    /// A file whose first line is the password; default: standard input.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }
@@ -56,10 +56,10 @@ struct Add {
     file: File,
     #[command(flatten)]
     password: Password,
-    /// What the user may do, with commas: use (take keys), create (make tags), manage (raise tags), administer (users; on '*' only).
+    /// The user's rights, separated by commas: use (take keys), create (make tags), manage (raise, alter and drop tags), administer (users; on '*' only).
     #[arg(long, requires = "on")]
     rights: Option<String>,
-    /// With which names: * stands for any characters, ? for one.
+    /// The names, as a pattern: * stands for any characters, ? for one.
     #[arg(long, value_name = "PATTERN", requires = "rights")]
     on: Option<String>,
 }
@@ -80,10 +80,10 @@ struct Change {
     name: String,
     #[command(flatten)]
     file: File,
-    /// What, with commas: use (take keys), create (make tags), manage (raise tags), administer (users; on '*' only).
+    /// The rights, separated by commas: use (take keys), create (make tags), manage (raise, alter and drop tags), administer (users; on '*' only).
     #[arg(long)]
     rights: String,
-    /// With which names: * stands for any characters, ? for one. To revoke, a pattern that was granted.
+    /// The names, as a pattern: * stands for any characters, ? for one. To revoke, name a pattern that was granted.
     #[arg(long, value_name = "PATTERN")]
     on: String,
 }

@@ -24,20 +24,20 @@ pub(crate) struct Worker {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Give a PostgreSQL database a worker id that no other has, or see that it is still the one that has it. Ask as often as you like.
+    /// Assign a PostgreSQL database a worker id that no other has, or check that it still has it. Run it as often as you like.
     ///
-    /// The first time the database gets the next number of assigned_worker_ids, and issues snowflake ids with it at once. Later it keeps it.
-    /// Each time the database and the store agree on a new mark: of two databases with one mark, a copy and its original, the second to ask
-    /// is suspended, and this command fails.
+    /// The first time, the database gets the next number of assigned_worker_ids, and issues snowflake ids with it at once. Later it keeps the number.
+    /// Each time, the database and the store agree on a new mark. Of two databases with one mark, a copy and its original, the second that asks is
+    /// suspended, and this command fails.
     Assign(Assign),
     /// List the worker ids that databases were assigned, and those that programs lease.
     List(List),
     /// Take a worker id back.
     ///
-    /// With --database the database gives it up and says how far it used it; another may get it later, above that. With --gone, for a
-    /// database that is no more, it is never given again.
+    /// With --database, the database gives the number up and reports how far it used it. Another database may get it later, above that. With --gone, for
+    /// a database that no longer exists, nobody gets it again.
     Release(Release),
-    /// Say which numbers may have been assigned of which the store knows nothing, because it was restored from a backup.
+    /// Tell a store that was restored from a backup how far worker ids were assigned.
     Advance(Advance),
 }
 
@@ -48,7 +48,7 @@ struct Assign {
     file: File,
     #[command(flatten)]
     target: Target,
-    /// Another number than it has: for a copy, whose original goes on with the old one, or in place of one that was set by hand.
+    /// Assign a new number: for a copy, whose original goes on with the old one, or in place of a number that was set by hand.
     #[arg(long)]
     new: bool,
 }
@@ -71,7 +71,7 @@ struct Release {
     file: File,
     #[command(flatten)]
     target: Target,
-    /// The database that has it is no more, nor any copy of it. You vouch for that.
+    /// The database no longer exists, nor does any copy of it. You vouch for that.
     #[arg(long)]
     gone: bool,
 }
@@ -80,7 +80,7 @@ struct Release {
 struct Advance {
     #[command(flatten)]
     file: File,
-    /// The largest worker id that any database was assigned, by what the databases themselves say.
+    /// The largest worker id that any database was assigned. The databases themselves show it.
     #[arg(long, value_name = "NUMBER")]
     above: u32,
 }

@@ -13,92 +13,90 @@ use crate::config::address;
 use crate::config::tls::{self, TlsMode, UpstreamTls, Verify};
 use crate::handshake::password::OwnKey;
 
-/// A place to accept clients. With the protocol `mysql` there is one server behind it, and applications connect to `bind` as they did to
-/// the server; with `redis` or `http` it is a [key port](../key-port.md).
+/// An address at which the program accepts clients. With the protocol `mysql` there is one server behind it, and applications connect to `bind` as they
+/// did to the server. With `redis` or `http` it is a [key port](../key-port.md).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawListener {
-    /// What clients speak: `mysql`, `redis` or `http`. Options that name some of them are for those only.
+    /// The protocol of the clients: `mysql`, `redis` or `http`. An option that names protocols is for these only.
     #[serde(default = "mysql")]
     pub(super) protocol: String,
     /// `address:port` or `unix:/path`. A socket is open to all users of the machine who can reach its directory, as the server's own is.
     pub(super) bind: String,
     /// With `mysql`, required: the server, `address:port` or `unix:/path`.
     pub(super) upstream: Option<String>,
-    /// The program's own connection to the server, which looks at tables and triggers and sets fences:
-    /// `mysql://user[:password]@host[:port]`. Without it nothing is looked at and no table is switched;
-    /// with rules the program starts only with `check = "warn"`.
+    /// The program's own connection to the server, which reads tables and triggers and sets fences: `mysql://user[:password]@host[:port]`. Without it the
+    /// program reads no tables and switches none. With rules it then starts only with `check = "warn"`.
     admin: Option<String>,
     /// A file whose first line is the password of `admin`. SIGHUP reads it again.
     pub(super) admin_password_file: Option<String>,
     /// The name of the environment variable that holds the password of `admin`.
     admin_password_env: Option<String>,
-    /// That the server cannot be looked at is an `error`, so that the program does not start, or `warn`.
+    /// If the program cannot read the server's tables: `error`: it does not start; `warn`: it warns and starts.
     #[serde(default = "error")]
     check: String,
-    /// Each connection begins with a header of the PROXY protocol (v2), from a load balancer before the program. Nobody else may reach
-    /// `bind` then: whoever does can say what he likes.
+    /// Each connection begins with a header of the PROXY protocol (v2), from a load balancer in front of the program. Let nobody else reach `bind`:
+    /// whoever does can claim any address.
     #[serde(default)]
     proxy_protocol: bool,
-    /// Send the server such a header (v2), so that accounts' hosts and the process list are about clients. The server must trust this
-    /// program's address (MariaDB: `proxy_protocol_networks`); MySQL does not know the protocol.
+    /// Send the server such a header (v2), so that accounts' hosts and the process list show the clients' addresses. The server must trust this program's
+    /// address (MariaDB: `proxy_protocol_networks`). MySQL does not know the protocol.
     #[serde(default)]
     upstream_proxy_protocol: bool,
-    /// TLS towards clients: `disabled`, `preferred` (for whoever asks for it; with `mysql` only) or `required`.
+    /// TLS towards clients: `disabled`, `preferred` (for clients that ask for it; with `mysql` only) or `required`.
     #[serde(default = "disabled")]
     pub(super) tls: String,
     /// The certificate for clients and its chain, PEM.
     certificate: Option<String>,
     /// The certificate's key, PEM.
     pub(super) key: Option<String>,
-    /// The RSA key that clients without TLS encrypt passwords for where the server's side has TLS, PEM; without it one is generated when
-    /// needed.
+    /// The RSA key for passwords of clients without TLS, where the server's side has TLS, PEM. Default: generated when needed.
     pub(super) rsa_key: Option<String>,
-    /// TLS towards the server: `disabled`, `preferred` (if the server offers it, which somebody on the way can prevent) or `required`.
+    /// TLS towards the server: `disabled`, `preferred` (if the server offers it; an attacker in between can prevent it) or `required`.
     #[serde(default = "disabled")]
     upstream_tls: String,
     /// The server's certificate must be for `upstream_name` (`name`, the default), for any name (`ca`), or may be anybody's (`none`).
     upstream_verify: Option<String>,
-    /// Who must have signed the server's certificate, PEM.
+    /// The authorities that must have signed the server's certificate, PEM.
     upstream_ca: Option<String>,
-    /// The name in the server's certificate; without it the host of `upstream`.
+    /// The name in the server's certificate. Default: the host of `upstream`.
     upstream_name: Option<String>,
-    /// With `redis` and `http`, required: the names that clients ask for, and where the keys of each come from, as `key` of a `[[rule]]` says it,
-    /// but for `stride:TAG`: `{ orders = "segment:orders" }`. There are no others.
+    /// With `redis` and `http`, required: the names that clients ask for, and where the keys of each come from: `{ orders = "segment:orders" }`. The
+    /// values are those of `key` of a `[[rule]]`, except `stride:TAG`. Other names are refused.
     pub(super) keys: Option<BTreeMap<String, String>>,
     /// With `redis` and `http`: a file whose first line is the password that clients must send (`AUTH`; `Authorization`). Without one they
     /// need none.
     pub(super) password_file: Option<String>,
     /// With `redis` and `http`: the name of the environment variable that holds that password.
     pub(super) password_env: Option<String>,
-    /// With `redis` and `http`: clients log in as [users](../users.md), which the store keeps with what each may do with which names. Default:
+    /// With `redis` and `http`: clients log in as [users](../users.md). The store keeps the users, and what each may do with which names. Default:
     /// `false`. A change needs a restart.
     pub(super) users: Option<bool>,
-    /// With `users`: let passwords go over the network in clear, where `bind` is another than a loopback address or a UNIX socket and
-    /// `tls` is not `required`. Default: `false`.
+    /// With `users`: allow passwords in clear over the network, where `bind` is neither a loopback address nor a UNIX socket and `tls` is not `required`.
+    /// Default: `false`.
     pub(super) users_without_tls: Option<bool>,
-    /// With `redis` and `http`: let `bind` be another than a loopback address or a UNIX socket without `users`: whoever can
-    /// connect (and has the password, if there is one) takes keys of every name. Default: `false`.
+    /// With `redis` and `http`: without `users`, allow a `bind` that is neither a loopback address nor a UNIX socket. Whoever can connect (and has the
+    /// password, if there is one) takes keys of every name. Default: `false`.
     pub(super) open_to_the_network_without_users: Option<bool>,
-    /// With `redis` and `http`: connections of this key port at most, beside those of `[limits]`. Default: 10000.
+    /// With `redis` and `http`: most connections of this key port. `connections_max` of `[limits]` does not count them. Default: 10000.
     pub(super) connections_max: Option<u64>,
-    /// With `redis`: requests of one connection that are answered before others have their turn. Default: 1000.
+    /// With `redis`: requests of one connection that are answered before other connections get their turn. Default: 1000.
     pub(super) pipeline_requests_max: Option<u32>,
     /// With `redis`: longest argument of a request, bytes. A longer one ends the connection. Default: 4096.
     pub(super) bulk_bytes_max: Option<u32>,
     /// With `redis` and `http`: a client that sends nothing for so long is disconnected, seconds. Default with `redis`: 0, never; with `http`:
     /// 75, at least 1.
     pub(super) idle_s_max: Option<u64>,
-    /// With `redis`: replies that a client has not read. While there are so many, nothing more is read of it, bytes. Default: 1048576.
+    /// With `redis`: most bytes of replies that a client has not read. While there are as many, the program reads no more requests of it. Default:
+    /// 1048576.
     pub(super) output_bytes_max: Option<usize>,
     /// With `redis` and `http`: a client that reads nothing of its replies for so long is disconnected, milliseconds. Default: 60000.
     pub(super) unread_ms_max: Option<u64>,
-    /// With `redis`: give keys of [ordered tags](../ordered-tags.md), together with the other programs of the store whose listeners say so: one of them
-    /// does at a time, and the others send clients to it, at the `host:port` that it says here. For one listener of a program. A change needs a
-    /// restart.
+    /// With `redis`: issue keys of [ordered tags](../ordered-tags.md), together with the other programs of the store that have this option. One program
+    /// at a time does. The others redirect clients to its `cluster_address`, a `host:port`. For one listener of a program. A change needs a restart.
     pub(super) cluster_address: Option<String>,
-    /// With `cluster_address`: how long the program that gives keys of ordered tags may be silent before another takes its place, milliseconds;
-    /// 200 to 60000. The longest of all programs counts. Default: 2000.
+    /// With `cluster_address`: how long the active program of ordered tags may be silent before another takes over, milliseconds; 200 to 60000. The
+    /// longest of all programs counts. Default: 2000.
     pub(super) order_ttl_ms: Option<u64>,
     /// With `http`: longest head of a request (its line and headers), bytes; at least 8192. A longer one gets 431. Default: 16384.
     pub(super) head_bytes_max: Option<usize>,
@@ -107,16 +105,16 @@ pub(crate) struct RawListener {
     /// With `http`: how long the head of a request may take from its first byte, or from the beginning of the connection, and its body after
     /// that, milliseconds. Default: 10000.
     pub(super) request_ms_max: Option<u64>,
-    /// With `http`: keys of one request. tinyid's clients get so many where they ask for more, others an error. Default: 100000.
+    /// With `http`: most keys of one request. A client of tinyid that asks for more gets this many, other clients get an error. Default: 100000.
     pub(super) request_keys_max: Option<u64>,
-    /// With `http`: requests of one connection, after which it is closed; 0: without end. Default: 0.
+    /// With `http`: most requests of one connection. Then it is closed. 0: no limit. Default: 0.
     pub(super) keepalive_requests_max: Option<u64>,
     /// With `http`: keys of one segment that a client of tinyid gets (`step` there). They count as used when they are handed out. At most
     /// `range_ids_max` of `[store]`. Default: 1000.
     pub(super) tinyid_segment_keys: Option<u64>,
-    /// With `http`: names of hosts, as `keys.example.com`, that requests may name (`Host`) beside addresses and `localhost`; `["*"]`: any. Default:
-    /// none where `bind` is a loopback address and clients need neither TLS nor a password, so that no page in a browser reads there; elsewhere
-    /// any.
+    /// With `http`: names of hosts, as `keys.example.com`, that requests may name in `Host`, besides addresses and `localhost`; `["*"]`: any. Default:
+    /// none where `bind` is a loopback address and clients need neither TLS nor a password, so that no page in a browser can read there; any
+    /// elsewhere.
     pub(super) host_names: Option<Vec<String>>,
 }
 

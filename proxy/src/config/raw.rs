@@ -39,7 +39,7 @@ pub(super) struct RawRule {
     /// Where keys come from: `segment:TAG`, `snowflake`, `stride:TAG`, `uuid_v1`, `uuid_v4` or `uuid_v7` (each with `:text36`, `:text32` or
     /// `:bytes16`), `readable:BIZ`.
     pub(super) key: String,
-    /// With `stride:TAG`: ids are this modulo `increment`.
+    /// With `stride:TAG`: the remainder of ids when divided by `increment`.
     pub(super) offset: Option<i64>,
     /// With `stride:TAG`: the distance between ids.
     pub(super) increment: Option<i64>,
@@ -49,14 +49,14 @@ pub(super) struct RawRule {
     /// A statement that cannot be rewritten exactly: `refuse` it (1235), or `pass` it as it is.
     #[serde(default = "refuse")]
     pub(super) on_unsupported: String,
-    /// Several rows with IGNORE or ON DUPLICATE KEY UPDATE, where the first new id may be unknown: report the `first` proposed, or
-    /// `refuse` the statement.
+    /// Several rows with IGNORE or ON DUPLICATE KEY UPDATE, where the first new id may be unknown: report the `first` proposed id, or `refuse` the
+    /// statement.
     #[serde(default = "first")]
     pub(super) on_ambiguous_id: String,
-    /// A statement with several rows, where the tag hides how many keys there are, so that the keys do not follow from the first: `refuse` it
-    /// (1235), or `allow` it, where no client computes ids from LAST_INSERT_ID(). Default: `refuse`. It has no meaning for other keys.
+    /// A statement with several rows, where the tag hides how many keys there are: `refuse` it (1235), or `allow` it. Allow it only where no client
+    /// computes ids from LAST_INSERT_ID(), because such keys do not follow from the first. Default: `refuse`. It has no meaning for other keys.
     pub(super) on_several_rows: Option<String>,
-    /// `rewrite` gives keys; `observe` changes nothing and counts what it would do. Change it and send SIGHUP, while applications write.
+    /// `rewrite` gives keys. `observe` changes nothing, and counts what it would do. To change it while applications write, send SIGHUP.
     #[serde(default = "rewrite")]
     pub(super) mode: String,
     /// While the rule gives keys, the server is kept from issuing ids of its own in this column (InnoDB only). With `false` whoever inserts
@@ -65,24 +65,24 @@ pub(super) struct RawRule {
     /// Keys have at most this many bits, 1 to 63; 53 where clients are written in JavaScript, whose numbers hold no more.
     #[serde(default = "bits")]
     pub(super) bits_max: u32,
-    /// Whether the log tells which keys each statement gets, with the number of its connection. A line per statement: for tables with few
+    /// Whether the program logs the keys of each statement, with the number of its connection. That is a line per statement: use it for tables with few
     /// INSERTs.
     #[serde(default)]
     pub(super) log_keys: bool,
 }
 
-/// Without this section nothing is served over HTTP.
+/// The metrics listener. Without this section there is none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawMetrics {
     /// `address:port` or `unix:/path` where the status page, `/metrics`, `/healthz` and `/readyz` are served.
     pub(super) bind: String,
-    /// Names of hosts, as `metrics.example.com`, that requests may name (`Host`) beside addresses and `localhost`; `["*"]`: any. Default: none
-    /// where `bind` is a loopback address, so that no page in a browser reads there; elsewhere any.
+    /// Names of hosts, as `metrics.example.com`, that requests may name in `Host`, besides addresses and `localhost`; `["*"]`: any. Default: none
+    /// where `bind` is a loopback address, so that no page in a browser can read there; any elsewhere.
     pub(super) host_names: Option<Vec<String>>,
 }
 
-/// Who may ask the program how it is.
+/// Who may ask the program for its state by `SHOW KEYWRIGHT …`.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawStatus {
@@ -90,16 +90,16 @@ pub(super) struct RawStatus {
     pub(super) users: Vec<String>,
 }
 
-/// What is bounded, and by how much. Only `schema_refresh_s` and `switch_peer_wait_s` are taken by SIGHUP; the others take a new program (SIGUSR2).
+/// Limits. SIGHUP applies only `schema_refresh_s` and `switch_peer_wait_s`. The others take a new program (SIGUSR2).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawLimits {
-    /// Clients' connections at most, over all listeners that lead to servers; key ports have limits of their own.
+    /// Most connections of clients, over all listeners that lead to servers. Key ports have limits of their own.
     pub(super) connections_max: u64,
     /// Longest INSERT on a rule's table, and longest file of LOAD DATA LOCAL into one, bytes.
     pub(super) rewrite_bytes_max: usize,
-    /// Memory for statements on rules' tables, their rewritten copies and clients' files while they are buffered, and for the texts of
-    /// prepared ones while they are there, over all connections, bytes; at least four times `rewrite_bytes_max`.
+    /// Memory over all connections, bytes: for buffered statements on rules' tables, their rewritten copies, clients' files, and the texts of prepared
+    /// statements. At least four times `rewrite_bytes_max`.
     pub(super) memory_bytes_max: usize,
     /// Prepared statements on rules' tables, per connection.
     pub(super) statements_max: usize,
@@ -108,28 +108,27 @@ pub(super) struct RawLimits {
     pub(super) select_rows_max: u64,
     /// How long connecting to a server may take, its greeting included, milliseconds.
     pub(super) connect_ms_max: u64,
-    /// How long it may take from the server's greeting to its OK, and at a key port until TLS stands and until the password has come, milliseconds.
+    /// The longest time of a login, milliseconds: from the server's greeting to its OK; at a key port until TLS stands, and until the password has come.
     pub(super) login_ms_max: u64,
-    /// How long a client may take for each packet of its login, milliseconds; less than the server's `connect_timeout`, which counts those
-    /// that take longer.
+    /// The longest time that a client may take for each packet of its login, milliseconds. Keep it below the server's `connect_timeout`: the server
+    /// counts clients that take longer, and blocks the program's address in the end.
     pub(super) answer_ms_max: u64,
-    /// A client or server that was silent for so long is asked whether it is there (TCP keepalive), and given up after as long again,
-    /// seconds; 0: never.
+    /// The program probes a client or server that was silent for so long (TCP keepalive), and gives it up after as long again, seconds. 0: never.
     pub(super) keepalive_s: u32,
-    /// How long connections may go on after SIGTERM, milliseconds. Where a new program has taken over (SIGUSR2) they go on for so long
-    /// before that begins.
+    /// How long connections may go on after SIGTERM, milliseconds. After a take-over (SIGUSR2) they first go on for the same time without being asked to
+    /// end.
     pub(super) drain_ms_max: u64,
-    /// How long a new program may take, from SIGUSR2 until it serves clients, milliseconds. One that takes longer is given up, and killed
-    /// if it does not end in 5 s; the one that runs goes on.
+    /// How long a new program may take from SIGUSR2 until it serves clients, milliseconds. The old program gives up a slower one, kills it if it does not
+    /// end within 5 s, and goes on.
     pub(super) take_over_wait_ms_max: u64,
-    /// How often the servers' tables, fences, triggers and views are looked at, seconds.
+    /// How often the program reads the servers' tables, fences, triggers and views, seconds: the schema refresh.
     pub(super) schema_refresh_s: u64,
-    /// How long an attempt to switch tables over to keys, or back, may take, milliseconds. Statements on them wait meanwhile.
+    /// The longest time of an attempt to switch tables over to keys, or back, milliseconds. Statements on them wait meanwhile.
     pub(super) switch_wait_ms_max: u64,
-    /// A program of which the store has heard nothing for so long holds no switch up, seconds.
+    /// A switch does not wait for a program that the store has not heard of for so long, seconds.
     pub(super) switch_peer_wait_s: u64,
-    /// How long users of key ports stay in force as they were known last while the store does not answer, seconds; after that nobody is
-    /// given keys where there are users. 0: without end.
+    /// How long the last known users of key ports stay in force while the store does not answer, seconds. After that, key ports with users issue nothing.
+    /// 0: without end.
     pub(super) users_stale_s_max: u64,
 }
 

@@ -97,17 +97,17 @@ impl Metric {
             Self::SchemaRefreshFailures => total(
                 "schema_refresh_failures_total",
                 &[],
-                "Times that a server's tables could not be read again.",
+                "Schema refreshes that failed, each of one server.",
             ),
             Self::IdsUnseen => total(
                 "ids_unseen_total",
                 RULE,
-                "Ids of tables whose rule observes that came by no INSERT through a program.",
+                "Ids of tables whose rule observes, and that came by no INSERT through a program.",
             ),
             Self::LateTables => total(
                 "late_tables_total",
                 RULE,
-                "Tables that came while keys are given, with ids of their own that keys may have too.",
+                "Tables that came while their rule gives keys, with ids of their own that keys may have, too.",
             ),
             Self::Rewritten => total(
                 "statements_rewritten_total",
@@ -122,16 +122,16 @@ impl Metric {
             Self::Refused => total(
                 "statements_refused_total",
                 &["rule", "construct"],
-                "Statements that were refused; without rule where it was not known yet.",
+                "Statements that were refused; without a rule where it was not known yet.",
             ),
             Self::Passed => total(
                 "statements_passed_total",
                 &["rule", "construct"],
-                "Statements passed without keys, as the rule says.",
+                "Statements that passed without keys, as the rule says.",
             ),
             Self::FenceMissing => Row {
                 name: "fence_missing",
-                help: "Tables that should have a fence and have none, when they were last looked at.",
+                help: "Tables that should have a fence and have none, at the last schema refresh.",
                 is_gauge: true,
                 labels: &["listener"],
             },
@@ -149,17 +149,17 @@ impl Metric {
             Self::PortKeys => total(
                 "port_keys_total",
                 &["listener", "name"],
-                "Keys that a key port gave under a name.",
+                "Keys that a key port issued under a name.",
             ),
             Self::PortRefused => total(
                 "port_refused_total",
                 &["listener", "name", "cause"],
-                "Requests for keys that a key port refused; without name where it has no such.",
+                "Requests for keys that a key port refused; without a name where the port does not have the name.",
             ),
             Self::PortCutOff => total(
                 "port_cut_off_total",
                 &["listener", "why"],
-                "Connections that a key port ended: what came was no request, too long or silent, replies were not read, no password came or wrong ones again and again, the user was removed, or there were too many.",
+                "Connections that a key port ended, by reason: no valid request, too long, silent, replies not read, no password, too many wrong passwords, user removed, too many connections.",
             ),
         }
     }

@@ -58,7 +58,7 @@ impl Counters {
         let latencies = ports.iter().flat_map(|port| port.latencies());
         family(
             "port_request_seconds",
-            "How long requests for keys of a name took at a key port, from when their turn came to their answer, with keys or without.",
+            "How long requests for keys of a name took at a key port, from their turn to their answer, with keys or without.",
             MetricType::HISTOGRAM,
             latencies.collect(),
         )
@@ -90,12 +90,12 @@ impl Counters {
         [
             gauge(
                 "upstream_up",
-                "1 if the server greeted when it was last asked for a connection; else 0.",
+                "1 if the server greeted at the last attempt to connect; else 0.",
                 up,
             ),
             gauge(
                 "clients",
-                "Clients that have logged in, by the rules that they follow: the current ones, earlier ones, or none.",
+                "Clients that have logged in, by the rules that they follow: current, earlier, or none.",
                 clients,
             ),
         ]
@@ -109,7 +109,7 @@ impl Counters {
         [
             gauge(
                 "last_reload_success",
-                "1 if the configuration was taken when it was last read, at the start or by SIGHUP; else 0.",
+                "1 if the configuration was applied when it was last read, at the start or by SIGHUP; else 0.",
                 success,
             ),
             gauge(
@@ -132,7 +132,7 @@ impl Counters {
             ),
             gauge(
                 "switch_trouble",
-                "1 while what rules want cannot be brought into force; the log and the status page say why.",
+                "1 while rules cannot be brought into force; else 0. The log and the status page say why.",
                 figure(|of| of.trouble.is_some()).into_iter().flatten(),
             ),
         ]
@@ -142,7 +142,7 @@ impl Counters {
 fn of_build() -> MetricFamily {
     gauge(
         "build_info",
-        "1; the label tells the program's version.",
+        "1. The label is the program's version.",
         [(vec![label("version", VERSION)], 1.0)],
     )
 }
@@ -157,7 +157,7 @@ fn of_stores(stores: &[StoreUp]) -> MetricFamily {
     });
     gauge(
         "store_up",
-        "1 if the store let the program in and answered when it was last spoken to; else 0.",
+        "1 if the store accepted the program's last login and answered its last request; else 0.",
         up,
     )
 }
@@ -165,7 +165,7 @@ fn of_stores(stores: &[StoreUp]) -> MetricFamily {
 fn of_kept_ranges(is_on: Option<bool>) -> MetricFamily {
     gauge(
         "on_kept_ranges",
-        "1 while the program goes on with ranges that were kept, since the store has not answered since its start; else 0.",
+        "1 while the program uses kept ranges, because the store has not answered since its start; else 0.",
         is_on.map(|is_on| (Vec::new(), f64::from(u8::from(is_on)))),
     )
 }
@@ -181,7 +181,7 @@ fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
     [
         gauge(
             "order_active",
-            "Of how many slot groups this program gives keys of ordered tags; where slots are not divided, 1 or 0.",
+            "Number of slot groups for which this program issues keys of ordered tags; 1 or 0 where slots are not divided.",
             each(|of| {
                 let active = of.groups.iter().map(|of| u64::from(of.is_active));
                 number(active.sum())
@@ -189,7 +189,7 @@ fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
         ),
         gauge(
             "order_epoch",
-            "How often programs of the store have taken over to give keys of ordered tags, as far as this one has seen; of all slot groups together.",
+            "Takeovers of ordered tags by programs of the store, as far as this program has seen, of all slot groups together.",
             each(|of| {
                 let epochs = of.groups.iter().map(|of| of.epoch);
                 number(epochs.fold(0, u64::saturating_add))
@@ -197,27 +197,27 @@ fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
         ),
         gauge(
             "order_group_active",
-            "1 while this program is the one that gives keys of ordered tags of the slot group; else 0.",
+            "1 while this program issues keys of ordered tags of the slot group; else 0.",
             of_group(|of| f64::from(u8::from(of.is_active))),
         ),
         gauge(
             "order_group_epoch",
-            "How often programs of the store have taken over to give keys of ordered tags of the slot group, as far as this one has seen.",
+            "Takeovers of ordered tags of the slot group by programs of the store, as far as this program has seen.",
             of_group(|of| number(of.epoch)),
         ),
         counter(
             "order_confirmations_total",
-            "Writes in the store that confirmed replies with keys of strict tags.",
+            "Confirmations: writes in the store that released replies with keys of strict tags.",
             each(|of| number(of.confirmations)),
         ),
         counter(
             "order_confirm_seconds_total",
-            "How long those writes took, all together.",
+            "Time of all confirmations together.",
             each(|of| number(of.confirm_us) / US_PER_S),
         ),
         counter(
             "order_confirmed_total",
-            "What those writes let go: requests, or all that was read of a connection together.",
+            "Replies that confirmations released: of one request, or of all requests of a connection that were read together.",
             each(|of| number(of.confirmed)),
         ),
     ]
@@ -232,27 +232,27 @@ fn of_feeds(feeds: &[FeedStats]) -> [MetricFamily; 5] {
     [
         gauge(
             "feed_up",
-            "1 if the server answered when it was last asked what it wants; else 0.",
+            "1 if the server answered the last request for its demand; else 0.",
             each(|of| f64::from(u8::from(of.is_up))),
         ),
         gauge(
             "feed_trouble",
-            "1 while a tag, or a database, that wants ids is handed none; the log says why.",
+            "1 while a tag or a database that needs ids gets none; else 0. The log says why.",
             each(|of| f64::from(u8::from(of.trouble.is_some()))),
         ),
         counter(
             "fed_ranges_total",
-            "Ranges, of ids and of time, that the server took.",
+            "Ranges of ids and of time that the server accepted.",
             each(|of| number(of.ranges)),
         ),
         counter(
             "fed_ids_total",
-            "Ids in the ranges that the server took.",
+            "Ids in the ranges that the server accepted.",
             each(|of| number(of.ids)),
         ),
         counter(
             "fed_ranges_lost_total",
-            "Ranges that were reserved and that the server did not take, or did not say so.",
+            "Reserved ranges that the server did not accept, or whose acceptance is unknown.",
             each(|of| number(of.lost)),
         ),
     ]
@@ -295,7 +295,7 @@ fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 6] {
         ),
         gauge(
             "keys_remaining",
-            "Keys left in memory, of sources that reserve numbers.",
+            "Keys left in memory, for sources that reserve numbers.",
             some(sources, |of| match of.remaining {
                 Remaining::Keys(left) => Some(number(left)),
                 Remaining::Ms(_) => None,
@@ -303,7 +303,7 @@ fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 6] {
         ),
         gauge(
             "bound_remaining_seconds",
-            "Time left below the durable bound, of sources whose keys are made of time.",
+            "Time left below the durable bound, for sources whose keys are made of time.",
             some(sources, |of| match of.remaining {
                 Remaining::Keys(_) => None,
                 Remaining::Ms(left) => Some(number(left) / MS_PER_S),
@@ -321,7 +321,7 @@ fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 6] {
         ),
         counter(
             "clock_steps_total",
-            "Times that the clock was set, forward or back, of sources whose keys are made of time.",
+            "How often the clock was set, forward or back, for sources whose keys are made of time.",
             some(sources, |of| match of.remaining {
                 Remaining::Keys(_) => None,
                 Remaining::Ms(_) => Some(number(of.clock_steps)),

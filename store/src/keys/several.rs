@@ -30,7 +30,7 @@ impl Keys {
         std::iter::once(self).chain(self.0.further.iter().map(|store| &store.keys))
     }
 
-    /// What the store is called where there are several.
+    /// The name of the store, where there are several.
     pub fn store_name(&self) -> &str {
         self.0.settings.name()
     }

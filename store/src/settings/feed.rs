@@ -22,10 +22,10 @@ pub struct RawFeed {
     /// The tags that are fed, by name; each must be in the store (`keywright init` makes it).
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether databases whose source of snowflake ids is `fed` are handed worker ids, out of `fed_worker_ids` of `[snowflake]`, and time.
+    /// Whether the program hands worker ids, out of `fed_worker_ids` of `[snowflake]`, and time to databases whose source of snowflake ids is `fed`.
     #[serde(default)]
     pub snowflake: bool,
-    /// How long the time should last that is handed over for snowflake ids, seconds: for half of it nobody notices that program or store are away.
+    /// How long the time that is handed over for snowflake ids should last, seconds. For half of it nobody notices that programs or store are away.
     #[serde(default = "cover_s")]
     pub cover_s: u64,
     /// A file whose first line is the password.
@@ -35,9 +35,9 @@ pub struct RawFeed {
     /// TLS to the server: `disabled` or `required`.
     #[serde(default = "disabled")]
     pub tls: String,
-    /// Certificates that the server's is checked with, PEM; without it the web's usual ones.
+    /// The authorities that may have signed the server's certificate, PEM. Default: the public ones.
     pub tls_ca_file: Option<PathBuf>,
-    /// How long an answer of the server may take, milliseconds.
+    /// The longest time for an answer of the server, milliseconds.
     #[serde(default = "answer_ms_max")]
     pub answer_ms_max: u64,
 }

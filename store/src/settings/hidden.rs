@@ -12,14 +12,14 @@ use serde::Deserialize;
 use super::password;
 use super::problems::{Problems, SettingsError, SettingsProblem};
 
-/// A tag whose keys do not tell how many there are: its numbers go out through a secret permutation. The tag is made so by `keywright init`, and
-/// stays so; programs with another key, or without this section, get nothing of it.
+/// A tag whose keys do not show how many there are: a secret permutation turns its numbers into keys. `keywright init` makes the tag so, and it stays so.
+/// Programs with another key, or without this section, get nothing of it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RawHiddenTag {
     /// The tag.
     pub tag: String,
-    /// How wide its keys are: 63, 53 (JavaScript's numbers) or 31 (`INT`).
+    /// The bits of its keys: 63, 53 (JavaScript's numbers) or 31 (`INT`).
     pub hide_bits: i64,
     /// A file whose first line is the key: 32 hexadecimal digits, with `\x` before them or without. **Without it nothing of the tag is given any
     /// more**: keep a copy.

@@ -8,25 +8,29 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Where bounds are kept; any number of programs share it. Several are written as `[[store]]`, each with a `name`. SIGHUP takes `url` and
-/// `password_file` where they lead to the same store.
+/// Where bounds are kept. Any number of programs share it. Write several stores as `[[store]]`, each with a `name`. SIGHUP applies `url` and
+/// `password_file`, if they lead to the same store.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
-    /// What the store is called where there are several.
+    /// The name of the store, where there are several.
     pub name: String,
-    /// The tags that it holds, as `shop.*`; `*` stands for any characters, `?` for one. A tag is in the first store that has a pattern for it, or else in
-    /// the one store that has none, which also holds everything else: worker ids, the switch, users, the order.
+    /// The tags that the store holds, as patterns: `*` stands for any characters, `?` for one, as in `shop.*`. A tag is in the first store that has a
+    /// pattern for it, or else in the one store without `tags`. That store also holds everything else: worker ids, the switch, users, the order.
     pub tags: Vec<String>,
-    /// The buckets of readable ids that are leased there, as `0-127`, where `readable` keys come from several stores; while one does not answer the others give them. Divided with `keywright init`; no two stores may have one in common.
+    /// The buckets of readable ids that this store leases, as `0-127`, where `readable` keys come from several stores. While one store does not answer,
+    /// the others give keys. `keywright init` divides the buckets. No two stores may share one.
     pub readable_buckets: Option<String>,
     /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program.
     pub url: String,
-    /// Let the store's file, and the file of kept ranges, be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
+    /// Allow any file system for the store's file and the file of kept ranges: also tmpfs, overlayfs, FUSE and the network, where commits or locks may be
+    /// lost.
     pub any_file_system: bool,
-    /// A file of this machine in which a part of what is reserved is kept, so that the program has keys when it starts while its store does not answer. Without it such a program starts, and gives none of tags before the store answers. The file also says how far tags had come: a store that says less has gone back, and gives none before `keywright advance`.
+    /// A file of this machine that keeps a part of the reserved ranges, so that the program has keys when it starts while its store does not answer.
+    /// Without it such a program issues no keys of tags before the store answers. The file also says how far tags had come: a store that says less has gone back, and
+    /// issues none before `keywright advance`.
     pub kept_ranges_file: Option<PathBuf>,
-    /// Let `redis://` be a Redis and no key port: its restarts and failovers suspend tags until `keywright advance`.
+    /// Allow `redis://` to lead to a Redis instead of a key port. Its restarts and failovers suspend tags until `keywright advance`.
     pub accept_loss_on_failover: bool,
     /// A file whose first line is the password.
     pub password_file: Option<PathBuf>,
@@ -34,40 +38,40 @@ pub struct RawStoreSettings {
     pub password_env: Option<String>,
     /// Whose table the tags are in: `keywright`, `leaf`, `id_generator` or `tinyid`.
     pub dialect: String,
-    /// The table, if it has not the name that is usual in its dialect.
+    /// The table, if it does not have the usual name of its dialect.
     pub segment_table: Option<String>,
     /// TLS to the store: `disabled` or `required`.
     pub tls: String,
-    /// Certificates that the store's is checked with, PEM; without it the web's usual ones.
+    /// The authorities that may have signed the store's certificate, PEM. Default: the public ones.
     pub tls_ca_file: Option<PathBuf>,
-    /// The program's own certificate, where members of etcd ask for one, PEM.
+    /// The program's own certificate, for members of etcd that ask for one, PEM.
     pub tls_cert_file: Option<PathBuf>,
-    /// Its key, PEM.
+    /// The key of that certificate, PEM.
     pub tls_key_file: Option<PathBuf>,
-    /// Connections to the store at most.
+    /// Most connections to the store.
     pub connections_max: u32,
-    /// How long one transaction in the store may last, connecting included, milliseconds.
+    /// The longest time of one transaction in the store, with connecting, milliseconds.
     pub store_ms_max: u64,
-    /// How long a statement waits for a key, milliseconds.
+    /// The longest time that a statement waits for a key, milliseconds.
     pub wait_ms_max: u64,
-    /// Statements that wait for keys of one source at the same time at most.
+    /// Most statements that wait for keys of one source at the same time.
     pub waiters_max: u32,
-    /// The first pause after the store failed, milliseconds; doubles with each further failure.
+    /// The first pause after the store failed, milliseconds. It doubles with each further failure.
     pub backoff_ms_min: u64,
     /// The longest pause, milliseconds.
     pub backoff_ms_max: u64,
-    /// Refill when so many percent of a range are left. Keywright's own table says it for each tag.
+    /// Refill when this percentage of a range is left. Keywright's own table has a value for each tag.
     pub refill_percent: u32,
-    /// Ids of a full range where no table says it, which is `redis://` only (1000 there); a tenth of it at first.
+    /// Ids of a full range, for `redis://` only (default there: 1000). The first range is a tenth of it. Elsewhere the table has the step.
     pub step: Option<i64>,
-    /// Largest step in tables of other systems; the smallest is the row's own.
+    /// Largest step in tables of other systems. The smallest is the row's own.
     pub step_max: i64,
     /// How long a reservation should last in tables of other systems, milliseconds.
     pub cover_ms: u64,
-    /// Most keys that one statement may ask for.
+    /// Most keys of one statement.
     pub range_ids_max: u64,
-    /// Into how many groups slots are divided, 1 to 16: for each group another program can give keys of ordered tags. The same in all programs; the store
-    /// records it, and programs that say otherwise give none.
+    /// The number of groups into which slots are divided, 1 to 16. For each group another program can issue keys of ordered tags. It must be the same in
+    /// all programs. The store records it, and a program with another number issues no ordered keys.
     pub slot_groups: u32,
 }
 
@@ -111,25 +115,25 @@ impl Default for RawStoreSettings {
 pub struct RawSnowflakeSettings {
     /// A preset's name, or a layout's fields.
     pub layout: String,
-    /// Only this worker id will do; without it any free one is leased.
+    /// Lease only this worker id. Default: any free one.
     pub worker_id: Option<i64>,
-    /// The same, out of an environment variable of this name.
+    /// Lease only the worker id in the environment variable of this name.
     pub worker_id_env: Option<String>,
-    /// The same: the number that the host's name ends with, behind a dash, as in `shop-3`.
+    /// Lease only the worker id at the end of the host's name, after a dash: 3 on `shop-3`.
     pub worker_id_from_host: bool,
-    /// Each start of a program takes a number of its own from this table of UidGenerator's, as its generators do beside it: `WORKER_NODE`, or
-    /// `schema.WORKER_NODE`, on the server of the store. No number comes twice.
+    /// Each start of a program takes a new number from this table of UidGenerator's, beside its generators: `WORKER_NODE`, or `schema.WORKER_NODE`, on the
+    /// store's server. No number comes twice.
     pub worker_id_table: Option<String>,
-    /// Worker ids that programs lease, as `256-511`; without it any, or none where one of the next two options says something. The store records
-    /// all ranges when `keywright init` runs, and programs that say otherwise get none.
+    /// Worker ids that programs lease, as `256-511`. Default: any, or none if one of the next two options is set. `keywright init` records all ranges in
+    /// the store, and a program with other ranges gets no worker id.
     pub leased_worker_ids: Option<String>,
-    /// Worker ids that PostgreSQL databases lease whose snowflake ids are fed, as `896-1023`: several for each database, since each start of a
-    /// server takes another one until the time that was handed over is past.
+    /// Worker ids for PostgreSQL databases whose snowflake ids are fed, as `896-1023`. Reserve several for each database: a restarted server takes
+    /// another one, until the time that was handed over has passed.
     pub fed_worker_ids: Option<String>,
-    /// Worker ids that `keywright worker assign` gives to PostgreSQL databases for good, as `512-895`. Whatever is in none of the ranges is for
+    /// Worker ids that `keywright worker assign` gives to PostgreSQL databases for good, as `512-895`. Numbers in none of the ranges are for
     /// `keywright.set_worker_id`.
     pub assigned_worker_ids: Option<String>,
-    /// A lease that was not renewed for so long may be taken by others, milliseconds.
+    /// Other programs may take a lease that was not renewed for so long, milliseconds.
     pub lease_ms: u64,
     /// How far ahead of need the bound is made durable, milliseconds.
     pub bound_window_ms: u64,
@@ -139,10 +143,9 @@ pub struct RawSnowflakeSettings {
     pub skew_ms_max: u64,
     /// Largest step forward of the clock that ids follow, milliseconds.
     pub clock_jump_ms_max: u64,
-    /// What becomes of snowflake keys while the clock reads earlier than it did: `carry` goes on from the last one, `wait` waits for the clock,
-    /// `clock_wait_ms_max` at most, then refuses, `refuse` refuses at once, and `spare_worker` tells the clock's own time with the spare bit set, for
-    /// which the layout has `spare=1`, but none from before the program's lease began: such keys may be smaller than those before. The clock is
-    /// compared with what it read since the program began.
+    /// Snowflake keys while the clock reads earlier than before, since the program started. `carry`: go on from the last one. `wait`: wait for the clock,
+    /// `clock_wait_ms_max` at most, then refuse. `refuse`: refuse at once. `spare_worker`: use the clock's time with the spare bit set, but no time from
+    /// before the program's lease began. Such keys may be smaller than earlier ones. The layout needs `spare=1`.
     pub clock_policy: String,
     /// Longest wait for the clock with `clock_policy = "wait"`, milliseconds. A clock that is further behind is refused at once.
     pub clock_wait_ms_max: u64,

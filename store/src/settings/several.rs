@@ -80,7 +80,7 @@ impl StoreSettings {
         &self.further
     }
 
-    /// What the store is called where there are several.
+    /// The name of the store, where there are several.
     pub fn name(&self) -> &str {
         &self.name
     }

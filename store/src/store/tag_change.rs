@@ -30,7 +30,7 @@ pub struct TagChange {
     pub cover_s: Option<u32>,
     /// Refill when so many percent of a reservation are left.
     pub refill_percent: Option<u32>,
-    /// What people read of it.
+    /// A description for people.
     pub description: Option<String>,
 }
 

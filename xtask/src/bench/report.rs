@@ -244,6 +244,17 @@ impl Part {
 }
 
 const HEAD: &str = "\
+# Benchmarks
+
+What ids and keys cost, beside the usual ways to make them. Each table of targets says which targets were not met.
+
+| part | compared with |
+| --- | --- |
+| [PostgreSQL extension](#benchmark-of-the-postgresql-extension) | `nextval`, `bigserial`, UUIDs, a PL/pgSQL function |
+| [MySQL proxy](#benchmark-of-the-mysql-proxy) | HAProxy in TCP mode, and no proxy |
+| [key ports](#benchmark-of-the-key-ports) | `redis-server` |
+| [stores](#benchmark-of-the-stores) | each other |
+
 Each part is measured by its command in one run on private servers of its own. The plots are drawn from the tables (`cargo xtask docs`).
 ";
 
