@@ -107,8 +107,8 @@ fn release(later: &Tree, before: &str) -> Result<()> {
     edit(
         later,
         "proxy/keywright.toml",
-        "[store]",
-        "# A later version's sample.\n[store]",
+        "\n[store]\n",
+        "\n# A later version's sample.\n[store]\n",
     )?;
     let sql = |name: String| later.root.join("sql/postgres").join(name);
     let install: PathBuf = sql(format!("keywright--{before}.sql"));
