@@ -29,7 +29,7 @@ pub use fence::{apply_fence, unfenced};
 pub use finding::{Finding, Severity};
 pub use highest::{Highest, Origin, Unknown, highest_ids, read_highest_ids};
 pub use inspect::{Extent, inspect, replication};
-pub use key_column::KeyColumn;
+pub use key_column::{KeyColumn, Partitions};
 pub use matched::key_columns;
 pub use obstacles::{Obstacles, obstacles};
 pub use quote::{quoted, quoted_string};

@@ -14,8 +14,8 @@ use crate::config::{Config, Configured, Listener};
 /// Why a table has no fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// Its engine keeps none.
-    Engine,
+    /// The server keeps none of such a table.
+    Impossible,
     /// The switch applies it: under the table's lock, and after asking the store.
     Switch,
     /// It was not applied.
@@ -33,8 +33,8 @@ pub(super) fn lacking<'a>(
         if !column.auto_increment || column.fenced || observes {
             return None;
         }
-        let lack = if column.lacks_engine() {
-            Lack::Engine
+        let lack = if column.is_unfenceable() {
+            Lack::Impossible
         } else if configured.is_switched {
             Lack::Switch
         } else {

@@ -6,6 +6,29 @@ use super::column_type::ColumnType;
 use super::quote::quoted;
 use crate::config::Configured;
 
+/// What becomes of the fence of a table with partitions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Partitions {
+    /// It is kept: the table has none, or the server counts as in others.
+    #[default]
+    KeepFence,
+    /// MariaDB begins at 1 again behind a row that is left out of an `INSERT IGNORE … ON DUPLICATE KEY UPDATE` of several.
+    MayLoseFence,
+    /// MariaDB begins at 1 again behind the first INSERT that fails, since it counts one further than the largest number there is.
+    LoseFence,
+}
+
+impl Partitions {
+    /// Of a table that has them or not, on a server, whose fence is there.
+    pub(super) fn of(is_partitioned: bool, flavour: Flavour, fence: u64) -> Self {
+        match (is_partitioned, flavour) {
+            (false, _) | (true, Flavour::MySql) => Self::KeepFence,
+            (true, Flavour::MariaDb) if fence == u64::MAX => Self::LoseFence,
+            (true, Flavour::MariaDb) => Self::MayLoseFence,
+        }
+    }
+}
+
 /// The column of a rule in one of its tables.
 #[derive(Debug, Clone, Default)]
 pub struct KeyColumn {
@@ -29,6 +52,8 @@ pub struct KeyColumn {
     pub counter: Option<u64>,
     /// The table's engine.
     pub engine: String,
+    /// What becomes of the fence where the table is partitioned.
+    pub partitions: Partitions,
     /// The largest number in it, as [`super::Table::largest`] has it.
     pub largest: Option<u64>,
     /// What the server said when it refused the fence.
@@ -62,14 +87,36 @@ impl KeyColumn {
         self.engine.eq_ignore_ascii_case("InnoDB")
     }
 
-    /// Whether its engine keeps the fence.
+    /// Whether the server keeps the fence of such a table.
     pub fn can_have_fence(&self) -> bool {
-        self.is_innodb()
+        self.is_innodb() && self.partitions != Partitions::LoseFence
     }
 
-    /// Whether it has a counter, of an engine that keeps no fence.
-    pub(super) fn lacks_engine(&self) -> bool {
+    /// Whether it has a counter, and can have no fence.
+    pub(super) fn is_unfenceable(&self) -> bool {
         self.auto_increment && !self.can_have_fence()
+    }
+
+    /// Why it can have no fence, behind its name.
+    pub fn why_unfenceable(&self) -> String {
+        if self.is_innodb() {
+            "is partitioned, and MariaDB loses the fence of a partitioned table whose key is BIGINT UNSIGNED".to_owned()
+        } else {
+            format!("is {}, and the fence needs InnoDB", self.engine)
+        }
+    }
+
+    /// The statement behind which it can have one.
+    pub(super) fn makes_fenceable(&self) -> String {
+        let table = self.quoted_table();
+        if self.is_innodb() {
+            format!(
+                "ALTER TABLE {table} MODIFY {} BIGINT NOT NULL AUTO_INCREMENT",
+                self.quoted_name()
+            )
+        } else {
+            format!("ALTER TABLE {table} ENGINE = InnoDB")
+        }
     }
 
     /// What keeps the keys of a rule from fitting in, if anything.

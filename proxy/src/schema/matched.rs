@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use keywright_session::{Rule, Rules, View};
 use keywright_store::OWN_TABLES;
 
-use super::key_column::{KeyColumn, fence_of};
+use super::key_column::{KeyColumn, Partitions, fence_of};
 use super::snapshot::{ListedView, Server, Snapshot, Table};
 use super::views::over_keys;
 use crate::config::{Config, Configured};
@@ -61,6 +61,7 @@ fn key_column(table: &Table, rules: &Rules, server: &Server) -> Option<KeyColumn
         fenced: table.counter == Some(fence),
         counter: table.counter,
         engine: table.engine.clone(),
+        partitions: Partitions::of(table.is_partitioned, server.flavour(), fence),
         largest: table.largest,
         fence_refused: table.fence_refused.clone(),
     })

@@ -58,6 +58,8 @@ pub struct Table {
     pub name: String,
     /// Its engine.
     pub engine: String,
+    /// Whether it has partitions.
+    pub is_partitioned: bool,
     /// Whether rows go into it, and it is no view.
     pub is_base: bool,
     /// Its AUTO_INCREMENT, as far as the server tells.

@@ -173,11 +173,7 @@ pub(super) async fn tables_of(
     found.retain(|(_, column)| column.auto_increment);
     for (name, column) in &found {
         if wants_fence(config, name) && !column.can_have_fence() {
-            bail!(
-                "{} is {}, and the fence needs InnoDB",
-                column.quoted_table(),
-                column.engine
-            );
+            bail!("{} {}", column.quoted_table(), column.why_unfenceable());
         }
     }
     Ok(found)

@@ -89,6 +89,33 @@ fn the_fence_is_missing_and_why() {
 }
 
 #[test]
+fn partitions_lose_the_fence_on_mariadb() {
+    let config = config("segment:orders", "");
+    let of = |server: &str, kind: &str| {
+        let mut table = counted("orders", kind, 7);
+        table.is_partitioned = true;
+        told(&snapshot(server, vec![table]), &config).join("\n")
+    };
+    let lost = "E `shop`.`orders` is partitioned, and MariaDB loses the fence of a partitioned table whose key is BIGINT UNSIGNED: \
+                ALTER TABLE `shop`.`orders` MODIFY `id` BIGINT NOT NULL AUTO_INCREMENT, or write fence = false";
+    let removed = "MariaDB removes the fence";
+    for (server, kind, is_lost, is_removed) in [
+        (MARIADB, "bigint unsigned", true, false),
+        (MARIADB, "bigint", false, true),
+        (MARIADB, "int unsigned", false, true),
+        (MYSQL, "bigint unsigned", false, false),
+    ] {
+        let told = of(server, kind);
+        assert_eq!(told.contains(lost), is_lost, "{server} {kind}: {told}");
+        assert_eq!(
+            told.contains(removed),
+            is_removed,
+            "{server} {kind}: {told}"
+        );
+    }
+}
+
+#[test]
 fn of_many_tables_with_the_same_finding_some_are_named_and_all_counted() {
     let config = config("segment:orders", "");
     let of = |tables: usize| {

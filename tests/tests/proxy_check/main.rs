@@ -10,6 +10,7 @@ use unseen_ids::{programs_are_no_strangers_to_each_other, writers_past_the_progr
 
 keywright_testkit::on_both_flavours!(
     a_table_that_keeps_no_fence_is_refused,
+    a_partitioned_table_keeps_its_fence_or_is_refused,
     what_the_admin_account_may_not_do_is_told,
     triggers_that_the_admin_account_may_not_see_are_told,
     a_store_without_tables_is_told_once,
@@ -95,6 +96,37 @@ fn a_table_that_keeps_no_fence_is_refused(flavour: Flavour) -> Result<()> {
     let mut wire = without.wire("shop")?;
     let native = wire.run("INSERT INTO MyISAM (a) VALUES (1)")?;
     assert!(native.last_insert_id >= 1000);
+    Ok(())
+}
+
+/// What the servers do is shown first: where MariaDB learns to keep the fence, this fails.
+fn a_partitioned_table_keeps_its_fence_or_is_refused(flavour: Flavour) -> Result<()> {
+    let (server, config) = shop(flavour, &[])?;
+    server.run(
+        "shop",
+        "CREATE TABLE parted (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a INT) PARTITION BY HASH (id) PARTITIONS 4;
+         ALTER TABLE parted AUTO_INCREMENT = 18446744073709551615",
+    )?;
+    let mut wire = server.wire("shop")?;
+    let mut is_native = || wire.run("INSERT INTO parted (a) VALUES (1)").is_ok();
+    let goes_in = [is_native(), is_native(), is_native()];
+    let wanted = with(&config, rule("shop.parted", "rewrite", true));
+    let checked = ProxyProcess::command(&wanted, &["check"])?;
+    let said = String::from_utf8(checked.stdout)?;
+    match flavour {
+        Flavour::MariaDb => {
+            assert_eq!(goes_in, [false, false, true]);
+            assert!(!checked.status.success(), "{said}");
+            let words = "error: `shop`.`parted` is partitioned, and MariaDB loses the fence";
+            assert_has(&said, &[words]);
+            let refused = format!("{:#}", ProxyProcess::start(wanted).map(drop).unwrap_err());
+            assert_has(&refused, &["is partitioned"]);
+        }
+        Flavour::MySql => {
+            assert_eq!(goes_in, [false; 3]);
+            assert!(checked.status.success(), "{said}");
+        }
+    }
     Ok(())
 }
 

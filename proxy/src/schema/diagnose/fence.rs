@@ -2,25 +2,30 @@
 
 use crate::schema::fence::{Lack, lacking};
 use crate::schema::finding::{Finding, OfTable, Severity};
+use crate::schema::key_column::Partitions;
 use crate::schema::matched::Matched;
 
 pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     let missing = Severity::Warning.of_each(missing(matched));
     let unfenceable = Severity::Error.of_each(unfenceable(matched));
-    let findings = missing.into_iter().chain(ignored(matched));
+    let findings = missing
+        .into_iter()
+        .chain(ignored(matched))
+        .chain(removed(matched));
     findings.chain(unfenceable).collect()
 }
 
-/// Tables that a rule wants the fence on, and whose engine does not keep it: the rule would block no native ids there.
+/// Tables that a rule wants the fence on, and that can have none: the rule would block no native ids there.
 fn unfenceable(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
     matched
         .with_rule()
-        .filter(|(configured, column)| configured.fence && column.lacks_engine())
+        .filter(|(configured, column)| configured.fence && column.is_unfenceable())
         .map(|(_, column)| {
-            let (name, engine) = (column.quoted_table(), &column.engine);
+            let name = column.quoted_table();
             let message = format!(
-                "{name} is {engine}, and the fence needs InnoDB: ALTER TABLE {name} ENGINE = InnoDB, or write fence = false in the \
-                 table's rule, and ids of the server's own go on to come beside the keys"
+                "{name} {}: {}, or write fence = false in the table's rule, and ids of the server's own go on to come beside the keys",
+                column.why_unfenceable(),
+                column.makes_fenceable()
             );
             OfTable::new(&name, message)
         })
@@ -42,11 +47,29 @@ fn ignored(matched: &Matched<'_>) -> Option<Finding> {
     })
 }
 
+/// Tables whose fence a direct statement may remove.
+fn removed(matched: &Matched<'_>) -> Option<Finding> {
+    let tables: Vec<String> = matched
+        .with_rule()
+        .filter(|(configured, column)| {
+            configured.fence
+                && column.auto_increment
+                && column.partitions == Partitions::MayLoseFence
+        })
+        .map(|(_, column)| format!("{}.{}", column.schema, column.table))
+        .collect();
+    (!tables.is_empty()).then(|| {
+        let text = "where an INSERT IGNORE … ON DUPLICATE KEY UPDATE of several rows reaches these past the proxy, MariaDB removes the \
+                    fence, since they are partitioned, and native ids begin at 1 again until the next schema refresh";
+        Severity::Warning.of_all(text, tables)
+    })
+}
+
 /// Tables whose fence is not there.
 fn missing(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
     lacking(matched).filter_map(|(configured, column, lack)| {
         let name = column.quoted_table();
-        if !configured.fence && lack != Lack::Engine {
+        if !configured.fence && lack != Lack::Impossible {
             let message = format!(
                 "{name} has no fence, as its rule says (fence = false): inserts that the proxy does not see take keys of the server's \
                  own, which may come a second time"
@@ -55,9 +78,9 @@ fn missing(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
         }
         let trouble = match (lack, &column.fence_refused) {
             // Reported by itself.
-            (Lack::Engine, _) if configured.fence => return None,
-            (Lack::Engine, _) => {
-                format!("{name} is {}, and the fence needs InnoDB", column.engine)
+            (Lack::Impossible, _) if configured.fence => return None,
+            (Lack::Impossible, _) => {
+                format!("{name} {}", column.why_unfenceable())
             }
             (Lack::Switch, _) => format!("{name} has no fence yet"),
             (Lack::Missing, Some(error)) => {

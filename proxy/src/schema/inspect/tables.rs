@@ -47,7 +47,7 @@ pub(super) async fn tables(conn: &mut Conn, rules: &Rules) -> Result<Listed> {
         .await;
     let rows: Vec<Row> = conn
         .query(format!(
-            "SELECT table_schema, table_name, table_type, auto_increment, engine FROM information_schema.tables \
+            "SELECT table_schema, table_name, table_type, auto_increment, engine, create_options FROM information_schema.tables \
              WHERE table_schema NOT IN ({OWN_SCHEMAS}) ORDER BY table_schema, table_name"
         ))
         .await?;
@@ -102,6 +102,7 @@ fn by_rules(rows: &[Row], rules: &Rules) -> (Vec<Table>, Vec<Name>) {
                     is_base,
                     counter: number(row, 3),
                     engine: text(row, 4),
+                    is_partitioned: text(row, 5).contains("partitioned"),
                     ..Table::default()
                 });
             }
