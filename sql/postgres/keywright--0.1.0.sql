@@ -446,19 +446,19 @@ COMMENT ON FUNCTION keywright.release_assignment(text, integer) IS
 
 -- These three run as the caller, who must own the table.
 CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) RETURNS bigint
-    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     AS 'MODULE_PATHNAME', 'keywright_adopt_wrapper';
 COMMENT ON FUNCTION keywright.adopt(text, regclass, name) IS
     'makes a column take its ids from a tag that starts above all its values; returns the first id';
 
 CREATE FUNCTION keywright.adopt_snowflake(relation regclass, column_name name) RETURNS bigint
-    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     AS 'MODULE_PATHNAME', 'keywright_adopt_snowflake_wrapper';
 COMMENT ON FUNCTION keywright.adopt_snowflake(regclass, name) IS
     'makes a column take snowflake ids, if all its values are smaller; returns an id that all later ones exceed';
 
 CREATE FUNCTION keywright.release(relation regclass, column_name name) RETURNS bigint
-    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
     AS 'MODULE_PATHNAME', 'keywright_release_wrapper';
 COMMENT ON FUNCTION keywright.release(regclass, name) IS
     'makes a column take its ids from a sequence of its own again, above all ids issued for it; returns the first number';

@@ -371,6 +371,23 @@ fn columns_go_over_to_snowflake_ids() -> Result<()> {
 }
 
 #[test]
+fn quoted_identifiers_change_nothing() -> Result<()> {
+    let (_database, mut client) = database()?;
+    client.batch_execute("SET quote_all_identifiers = on; CREATE TABLE quoted (id bigserial)")?;
+    let insert = "INSERT INTO quoted DEFAULT VALUES RETURNING id";
+    assert_eq!(ids(&mut client, insert)?, [1]);
+    for statement in [
+        "SELECT keywright.adopt('quoted', 'quoted', 'id')",
+        "SELECT keywright.adopt('quoted2', 'quoted', 'id')",
+        "SELECT keywright.release('quoted', 'id')",
+    ] {
+        let next = ids(&mut client, statement)?;
+        assert_eq!(ids(&mut client, insert)?, next, "{statement}");
+    }
+    Ok(())
+}
+
+#[test]
 fn inserters_wait_and_none_is_lost() -> Result<()> {
     let (database, mut client) = database()?;
     client.batch_execute("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 5)")?;

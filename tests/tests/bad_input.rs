@@ -105,6 +105,11 @@ fn numbers_out_of_range() -> Result<()> {
         ("snowflake_ids(NULL)", ArgumentNull, "number of ids"),
         ("next_biz_ids('t', 0)", ArgumentOutOfRange, "not 0"),
         (
+            "keywright.set_worker_id(5, above => '4713-01-01 BC', force => true)",
+            ArgumentOutOfRange,
+            "before 1970",
+        ),
+        (
             "next_biz_ids('t', -2147483648)",
             ArgumentOutOfRange,
             "not -2147483648",

@@ -81,3 +81,24 @@ fn ids_far_ahead_of_the_clock_are_told() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn what_stops_all_snowflake_ids_is_a_finding() -> Result<()> {
+    let database = SERVER.database(builder)?;
+    let mut client = database.client()?;
+    client.batch_execute("SELECT keywright.set_worker_id(610)")?;
+    client.batch_execute("SELECT snowflake_id()")?;
+    assert_eq!(text_rows(&mut client, ERRORS)?.len(), 0);
+    let rename = |from: &str, to: &str| {
+        format!("UPDATE pg_class SET relname = '{to}' WHERE relname = '{from}'")
+    };
+    client.batch_execute(&rename("snowflake_bound", "gone"))?;
+    let mut late = database.client()?;
+    assert_eq!(severity(&mut late, "worker id")?, "error");
+    client.batch_execute(&rename("gone", "snowflake_bound"))?;
+    let mut late = database.client()?;
+    assert_eq!(severity(&mut late, "worker id")?, "ok");
+    late.batch_execute("SET keywright.clock_policy = 'spare_worker'")?;
+    assert_eq!(severity(&mut late, "layout")?, "error");
+    Ok(())
+}

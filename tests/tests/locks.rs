@@ -293,11 +293,16 @@ fn worker_id_being_set_delays_only_who_sets_one() -> Result<()> {
     let holder = Holder::begin(&database, "SELECT keywright.set_worker_id(901)", true)?;
     let set = "SELECT 1::bigint FROM keywright.set_worker_id(902)";
     let answer = Pending::start(other.client_with(SESSION)?, set)?.finish()?;
-    expect_sql_error(
+    let error = expect_sql_error(
         answer.outcome,
         "55P03",
         "another transaction that sets a worker id",
     );
+    let prepared = format!(
+        "Prepared transaction \"holder of {}\" has it.",
+        database.name()
+    );
+    assert_eq!(error.detail, prepared);
     assert!(answer.took < IN_TIME, "{:?}", answer.took);
     holder.end("COMMIT")?;
     let mut client = other.client()?;
@@ -310,6 +315,24 @@ fn worker_id_being_set_delays_only_who_sets_one() -> Result<()> {
     let worker = "SELECT snowflake_worker(snowflake_id())::bigint";
     assert_eq!(query_i64(&mut client, worker)?, 902);
     assert_eq!(query_i64(&mut database.client()?, worker)?, 901);
+    Ok(())
+}
+
+/// Whoever has drawn in an open transaction keeps the tag's bound until it ends.
+#[test]
+fn a_tag_that_begins_anew_waits_no_longer_than_a_refill() -> Result<()> {
+    let database = database()?;
+    let holder = Holder::begin(&database, "SELECT next_biz_ids('orders', 5000)", false)?;
+    let mut client = database.client_with(SESSION)?;
+    client.batch_execute("SELECT keywright.drop_tag('orders')")?;
+    let anew = "SELECT 1::bigint FROM keywright.create_tag('orders', forget_issued => true)";
+    let answer = Pending::start(database.client_with(SESSION)?, anew)?.finish()?;
+    let error = expect_sql_error(answer.outcome, "55P03", "waiting for tag \"orders\"");
+    assert!(error.detail.contains("holds a lock on tag_1"), "{error:?}");
+    assert!(answer.took < IN_TIME, "{:?}", answer.took);
+    holder.end("COMMIT")?;
+    query_i64(&mut client, anew)?;
+    assert_eq!(query_i64(&mut client, TAG_ID)?, 1);
     Ok(())
 }
 

@@ -43,6 +43,15 @@ fn rows_and_counters_are_changed_by_functions_alone() -> Result<()> {
         "ALTER SEQUENCE keywright.tag_1 RESTART",
         "ALTER SEQUENCE keywright.snowflake_bound RESTART WITH 5",
         "DO $$ BEGIN EXECUTE 'ALTER SEQUENCE keywright.tag_1 INCREMENT BY 5'; END $$",
+        "ALTER SEQUENCE keywright.tag_1 RENAME TO other",
+        "ALTER TABLE keywright.tag_1_note RENAME TO other",
+        "ALTER TABLE keywright.tag RENAME TO other",
+        "ALTER TABLE keywright.tag RENAME COLUMN increment TO other",
+        "ALTER SEQUENCE keywright.snowflake_bound SET SCHEMA public",
+        "ALTER SCHEMA keywright RENAME TO other",
+        "DROP SEQUENCE keywright.tag_1",
+        "DROP SEQUENCE IF EXISTS nosuch, keywright.tag_1_note CASCADE",
+        "DO $$ BEGIN EXECUTE 'DROP SEQUENCE keywright.tag_1'; END $$",
     ];
     if server.install().version().number() >= 15 {
         statements.push("ALTER SEQUENCE keywright.tag_1 SET UNLOGGED");
@@ -57,7 +66,8 @@ fn rows_and_counters_are_changed_by_functions_alone() -> Result<()> {
     // What changes no counter is the owner's business; what we change ourselves is none of theirs.
     client.batch_execute(
         "ALTER SEQUENCE keywright.tag_1 OWNER TO CURRENT_USER; ALTER SEQUENCE keywright.tag_1 OWNED BY keywright.tag.id;
-         CREATE SEQUENCE mine; ALTER SEQUENCE mine RESTART WITH 7; CREATE TABLE t (); ALTER TABLE t SET UNLOGGED;
+         CREATE SEQUENCE mine; ALTER SEQUENCE mine RESTART WITH 7; ALTER SEQUENCE mine RENAME TO hers; DROP SEQUENCE hers;
+         CREATE SCHEMA s; ALTER SCHEMA s RENAME TO r; CREATE TABLE r.u (); ALTER TABLE r.u SET SCHEMA public; CREATE TABLE t (); ALTER TABLE t SET UNLOGGED;
          SELECT keywright.alter_tag('orders', step => 50)",
     )?;
     draw(&mut client, &log)?;
@@ -88,6 +98,30 @@ fn a_bound_that_was_lowered_is_put_back_before_a_restart() -> Result<()> {
         server.restart(stop)?;
         draw(&mut server.client("postgres")?, &log)?;
     }
+    log.check()?;
+    Ok(())
+}
+
+/// What was left at a clean stop says how far the tag had come, too.
+#[test]
+fn a_bound_that_was_lowered_before_a_clean_stop_is_put_back() -> Result<()> {
+    let mut server = PgServer::builder().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.create_tag('orders', step => 1000)",
+    )?;
+    let log = IdLog::new();
+    draw(&mut client, &log)?;
+    client.batch_execute("SELECT setval('keywright.tag_1', 10)")?;
+    drop(client);
+    server.restart(Stop::Fast)?;
+    let mut client = server.client("postgres")?;
+    let answer = client.batch_execute(IDS);
+    expect_cause(answer, Cause::BoundDamaged, "lower than");
+    draw(&mut client, &log)?;
+    drop(client);
+    server.restart(Stop::Fast)?;
+    draw(&mut server.client("postgres")?, &log)?;
     log.check()?;
     Ok(())
 }

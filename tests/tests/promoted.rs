@@ -261,6 +261,9 @@ fn a_stopped_link_loses_no_more_than_is_left_out() -> Result<()> {
     let issued = query_i64(&mut client, ONE)?;
     primary.kill9()?;
     kill(receiver, Signal::SIGCONT)?;
+    // Whoever may log in can take advisory locks, of any numbers. They are not those by which a promotion is noted.
+    let mut stranger = standby.client("postgres")?;
+    stranger.batch_execute("SELECT pg_advisory_lock(x'6b777267'::integer, 2)")?;
     standby.promote()?;
     let reserved = "SELECT reserved_to FROM keywright.tags WHERE tag = 'orders'";
     let known = query_i64(&mut reader, reserved)?;

@@ -42,6 +42,11 @@ impl Wanted {
         )
     }
 
+    /// Sequences, to drop them.
+    pub fn to_drop(sequences: &[pg_sys::Oid]) -> Self {
+        Self::all(sequences, LockedFor::Dropping)
+    }
+
     /// A table, to read it.
     pub fn to_read(table: pg_sys::Oid) -> Self {
         Self(Vec::new()).and_read(table)
@@ -62,7 +67,7 @@ impl Wanted {
                     LockedFor::Reading => relation::indexes(relation)
                         .into_iter()
                         .all(|index| locked.add(index, purpose)),
-                    LockedFor::Changing | LockedFor::BeingAlone => true,
+                    LockedFor::Changing | LockedFor::BeingAlone | LockedFor::Dropping => true,
                 }
         });
         if is_free {
@@ -136,8 +141,44 @@ fn conflicting(purpose: LockedFor) -> Vec<String> {
             "Exclusive",
             "AccessExclusive",
         ],
+        LockedFor::Dropping => &[
+            "AccessShare",
+            "RowShare",
+            "RowExclusive",
+            "ShareUpdateExclusive",
+            "Share",
+            "ShareRowExclusive",
+            "Exclusive",
+            "AccessExclusive",
+        ],
     };
     modes.iter().map(|mode| format!("{mode}Lock")).collect()
+}
+
+/// Who has the lock on the register of worker ids, for a message.
+pub fn who_has_register() -> String {
+    let (class, object, kind) = lock::REGISTER;
+    let who = query::one_row_as(
+        pg_sys::BOOTSTRAP_SUPERUSERID.into(),
+        "SELECT CASE WHEN l.pid IS NULL THEN pg_catalog.format('Prepared transaction \"%s\"', p.gid) \
+                ELSE pg_catalog.format('Process %s', l.pid) END \
+         FROM pg_catalog.pg_locks l \
+         LEFT JOIN pg_catalog.pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype OPERATOR(pg_catalog.=) 'transactionid' \
+              AND x.virtualtransaction OPERATOR(pg_catalog.=) l.virtualtransaction \
+         LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) x.transactionid \
+         WHERE l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.granted AND l.classid::pg_catalog.int8 OPERATOR(pg_catalog.=) $1 \
+         AND l.objid::pg_catalog.int8 OPERATOR(pg_catalog.=) $2 AND l.objsubid::pg_catalog.int8 OPERATOR(pg_catalog.=) $3",
+        &[
+            i64::from(class).into(),
+            i64::from(object).into(),
+            i64::from(kind).into(),
+        ],
+        |row| row.get::<Vec<u8>>(1),
+    );
+    match who.flatten() {
+        Some(who) => format!("{} has it.", text::shown(&who)),
+        None => "Whoever had it has ended meanwhile.".to_owned(),
+    }
 }
 
 /// Who has a lock that is wanted, or is next to get it.

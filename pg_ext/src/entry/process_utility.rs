@@ -73,6 +73,12 @@ unsafe extern "C-unwind" fn on_utility(
             }
         }
         let altered = (*tree).type_;
+        let is_displaced = match altered {
+            pg_sys::NodeTag::T_RenameStmt
+            | pg_sys::NodeTag::T_AlterObjectSchemaStmt
+            | pg_sys::NodeTag::T_DropStmt => displaces(tree),
+            _ => false,
+        };
         match PREVIOUS.get() {
             Some(previous) => previous(
                 statement,
@@ -105,6 +111,80 @@ unsafe extern "C-unwind" fn on_utility(
             }
             _ => {}
         }
+        // Behind the server's own refusals.
+        if is_displaced {
+            refuse_displaced();
+        }
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn refuse_displaced() {
+    own_tables::refuse_displaced().or_raise();
+}
+
+/// Whether a statement renames, moves or drops something of keywright's by itself. Looked at before it is carried out, while names mean what it
+/// means.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn displaces(tree: *const pg_sys::Node) -> bool {
+    // SAFETY: the tag says which structure of the grammar's the tree is, and the tree outlives the statement.
+    unsafe {
+        match (*tree).type_ {
+            pg_sys::NodeTag::T_RenameStmt => {
+                let statement = tree.cast::<pg_sys::RenameStmt>();
+                match (*statement).renameType {
+                    pg_sys::ObjectType::OBJECT_SCHEMA => {
+                        own_tables::schema_stays(CStr::from_ptr((*statement).subname))
+                    }
+                    _ => own_tables::stays(relation_of((*statement).relation)),
+                }
+            }
+            pg_sys::NodeTag::T_AlterObjectSchemaStmt => {
+                let statement = tree.cast::<pg_sys::AlterObjectSchemaStmt>();
+                own_tables::stays(relation_of((*statement).relation))
+            }
+            pg_sys::NodeTag::T_DropStmt => drops_sequence(tree.cast::<pg_sys::DropStmt>()),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a DROP SEQUENCE names one of keywright's.
+///
+/// # Safety
+/// `statement` must be as the grammar makes it.
+unsafe fn drops_sequence(statement: *const pg_sys::DropStmt) -> bool {
+    // SAFETY: the list has as many elements as it says; of sequences each is a name, as a list of its parts.
+    unsafe {
+        let names = (*statement).objects;
+        if (*statement).removeType != pg_sys::ObjectType::OBJECT_SEQUENCE || names.is_null() {
+            return false;
+        }
+        let count = usize::try_from((*names).length).unwrap_or(0);
+        (0..count).any(|place| {
+            let name = (*(*names).elements.add(place)).ptr_value;
+            own_tables::stays(relation_of(pg_sys::makeRangeVarFromNameList(name.cast())))
+        })
+    }
+}
+
+/// The relation of a name in a statement; none if there is no such relation, or no name.
+///
+/// # Safety
+/// The name must be null, or as the grammar makes it.
+unsafe fn relation_of(name: *const pg_sys::RangeVar) -> pg_sys::Oid {
+    if name.is_null() {
+        return pg_sys::InvalidOid;
+    }
+    // SAFETY: as the caller says; without a lock and without an error where there is none.
+    unsafe {
+        pg_sys::RangeVarGetRelidExtended(
+            name,
+            pg_sys::NoLock.cast_signed(),
+            pg_sys::RVROption::RVR_MISSING_OK,
+            None,
+            std::ptr::null_mut(),
+        )
     }
 }
 
@@ -132,15 +212,7 @@ unsafe fn changes_counter(options: *const pg_sys::List) -> bool {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn check_altered(named: *const pg_sys::RangeVar, counts: bool) {
     // SAFETY: the name is the parse tree's, which outlives the statement. None is found where the statement renamed or dropped it.
-    let altered = unsafe {
-        pg_sys::RangeVarGetRelidExtended(
-            named,
-            pg_sys::NoLock.cast_signed(),
-            pg_sys::RVROption::RVR_MISSING_OK,
-            None,
-            std::ptr::null_mut(),
-        )
-    };
+    let altered = unsafe { relation_of(named) };
     own_tables::check_altered(altered, counts).or_raise();
 }
 

@@ -39,6 +39,12 @@ impl Vouched {
         is_forced: bool,
     ) -> Result<Self, Failure> {
         let above_ms = above.map(timestamp::unix_ms).transpose()?;
+        if above_ms.is_some_and(|above_ms| above_ms < 0) {
+            return Err(
+                Failure::new(Cause::ArgumentOutOfRange, "above is a moment before 1970")
+                    .hint("Check the year; ids of a number that was never used need no moment."),
+            );
+        }
         if let Some(above_ms) = above_ms
             && !is_forced
             && !(ABOVE_MS_MIN..=clock::wall_ms().saturating_add(ABOVE_AHEAD_MS_MAX))

@@ -30,7 +30,7 @@ const DROP_WAIT_MS_MAX: u64 = 5_000;
 ///
 /// What cannot be noted is safe: the number counts as held by a database that is gone.
 pub fn database(database: u32) {
-    if !area::is_there() || register::lock().is_err() {
+    if !area::is_there() || !register::is_locked_in_time() {
         return;
     }
     let Ok(mut register) = register::read() else {

@@ -9,7 +9,7 @@ use keywright_core::writer::Note;
 use pgrx::pg_sys;
 
 use crate::catalog::{damage, sequences};
-use crate::durable::wait;
+use crate::durable::{locks, wait};
 use crate::failure::Failure;
 use crate::identity::{numbers, writer};
 use crate::server::security_label::{self, Labelled};
@@ -18,6 +18,8 @@ use crate::settings;
 use crate::shmem::area;
 use crate::shmem::key::TimeKind;
 
+/// Between two looks at the lock, milliseconds.
+const LOCK_LOOK_MS: u64 = 10;
 /// Whose number may be lost.
 const DATABASE: &str = "a database";
 const EXTENSION: &str = "an extension";
@@ -27,16 +29,25 @@ const EXTENSION: &str = "an extension";
 /// # Errors
 /// Somebody else holds it for longer than a refill may take.
 pub fn lock() -> Result<(), Failure> {
+    if is_locked_in_time() {
+        return Ok(());
+    }
+    Err(wait::timed_out(
+        "another transaction that sets a worker id, readable bucket or time zone, drops a database or the extension, or runs keywright.lower_bound",
+    )
+    .detail(locks::who_has_register()))
+}
+
+/// As [`lock`], where no query can be run: whether it could be taken.
+pub fn is_locked_in_time() -> bool {
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     while !lock::try_register() {
         if Instant::now() >= deadline {
-            return Err(wait::timed_out(
-                "another transaction that sets a worker id, readable bucket or time zone, or runs keywright.lower_bound",
-            ));
+            return false;
         }
-        latch::sleep(Duration::from_millis(10));
+        latch::sleep(Duration::from_millis(LOCK_LOOK_MS));
     }
-    Ok(())
+    true
 }
 
 /// Reads it.

@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use keywright_core::cause::Cause;
 use keywright_core::evidence::{Loss, Word};
 use keywright_core::layout::TimeLeft;
+use keywright_core::policy::ClockPolicy;
+use keywright_core::register::Number;
 use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
 use pgrx::iter::TableIterator;
 use pgrx::spi::Spi;
@@ -16,8 +18,9 @@ use pgrx::{name, pg_extern};
 use crate::cache::time_entry;
 use crate::catalog::{cached, damage, node};
 use crate::failure::{Failure, OrRaise};
-use crate::identity::numbers;
+use crate::identity::bounds::Sequences;
 use crate::identity::promotion::{self, Kept, Status};
+use crate::identity::{numbers, register};
 use crate::server::{clock, process, timestamp};
 use crate::settings;
 use crate::shmem::key::{Source, TimeKey, TimeKind};
@@ -197,7 +200,8 @@ fn worker() -> Result<Finding, Failure> {
             hint: "".into(),
         });
     }
-    let worker = numbers::worker(&layout);
+    let worker = numbers::worker(&layout)
+        .and_then(|worker| may_issue(Number::Worker(worker.get())).map(|()| worker));
     Ok(Finding {
         severity: match &worker {
             Ok(_) => Severity::Ok,
@@ -217,9 +221,16 @@ fn worker() -> Result<Finding, Failure> {
     })
 }
 
+/// Whether what the first id of a number looks at is there.
+fn may_issue(number: Number) -> Result<(), Failure> {
+    Sequences::of(TimeKind::of(number))?;
+    register::held_here(number).map(drop)
+}
+
 fn bucket() -> Result<Finding, Failure> {
     let zone = cached::zone()?;
-    let bucket = numbers::bucket();
+    let bucket =
+        numbers::bucket().and_then(|bucket| may_issue(Number::Bucket(bucket)).map(|()| bucket));
     Ok(Finding {
         severity: match &bucket {
             Ok(_) => Severity::Ok,
@@ -238,6 +249,15 @@ fn bucket() -> Result<Finding, Failure> {
 
 fn layout_time() -> Result<Finding, Failure> {
     let layout = cached::layout()?;
+    if settings::clock_policy() == ClockPolicy::SpareWorker && !layout.has_spare() {
+        return Ok(Finding {
+            severity: Severity::Error,
+            detail: format!(
+                "keywright.clock_policy is spare_worker, and layout \"{layout}\" has no spare bit: no snowflake ids are issued"
+            ),
+            hint: "Choose another keywright.clock_policy, or a layout with spare=1 through SELECT keywright.set_layout(...).".into(),
+        });
+    }
     let left = layout.check_time_left(clock::wall_ms());
     Ok(Finding {
         severity: match left {
@@ -315,7 +335,7 @@ fn room() -> Result<Finding, Failure> {
     Ok(Finding {
         severity: Severity::Warning
             .unless(tags * 10 <= tags_max * 9 && words * 10 <= words_max * 9),
-        detail: format!("{tags} of {tags_max} tags and {words} of {words_max} words are in use"),
+        detail: format!("{tags} of {tags_max} tags and {words} of {words_max} worker ids and readable buckets are in use"),
         hint: "Raise keywright.tags_max or keywright.workers_max and restart the server before they run out.".into(),
     })
 }

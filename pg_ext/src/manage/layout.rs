@@ -1,7 +1,7 @@
 //! keywright.set_layout: how the bits of snowflake ids are split.
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::{Layout, TimeLeft, WorkerId};
+use keywright_core::layout::{Layout, LayoutTimeError, TimeLeft, WorkerId};
 use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::{PgLogLevel, pg_extern};
 
@@ -118,6 +118,13 @@ fn refuse_if_ran_out(layout: &Layout) -> Result<(), Failure> {
             Cause::LayoutRanOut,
             format!("layout \"{layout}\" cannot issue ids now: {error}"),
         )
-        .hint("Give it a later epoch, for instance 'baidu,epoch=2024-01-01'.")),
+        .hint(match error {
+            LayoutTimeError::BeforeEpoch { .. } => {
+                "Give it an epoch in the past, for instance 'baidu,epoch=2024-01-01'."
+            }
+            LayoutTimeError::RanOut { .. } => {
+                "Give it a later epoch, for instance 'baidu,epoch=2024-01-01'."
+            }
+        })),
     }
 }

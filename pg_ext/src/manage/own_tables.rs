@@ -2,6 +2,7 @@
 //! brings out of another database, has ids come twice; what is not logged is as it was made after a crash.
 
 use std::convert::Infallible;
+use std::ffi::CStr;
 
 use keywright_core::cause::Cause;
 use pgrx::heap_tuple::PgHeapTuple;
@@ -59,6 +60,30 @@ pub fn check_altered(altered: pg_sys::Oid, counts: bool) -> Result<(), Failure> 
         return Err(refused("how its sequences count"));
     }
     Ok(())
+}
+
+/// Whether a relation is one of keywright's that nobody but keywright may rename, move or drop at this moment.
+pub fn stays(relation: pg_sys::Oid) -> bool {
+    relation::is_in_schema(relation, c"keywright") && stays_here()
+}
+
+/// Whether the schema of that name is keywright's, likewise.
+pub fn schema_stays(name: &CStr) -> bool {
+    name == c"keywright" && stays_here()
+}
+
+fn stays_here() -> bool {
+    relation::is_extension_here(c"keywright")
+        && !statements::is_own()
+        && !process::runs_extension_script()
+}
+
+/// Refuses what a statement has done to what [`stays`]: under the name of one bound another one would be found.
+///
+/// # Errors
+/// Always.
+pub fn refuse_displaced() -> Result<(), Failure> {
+    Err(refused("the names of its tables and sequences"))
 }
 
 /// Takes from everybody but its owner what the installation's default privileges gave of a sequence of keywright: whoever may set it back

@@ -1,6 +1,8 @@
 //! The SQL functions that manage tags. They run as the owner of the extension (SECURITY DEFINER); who may call them is
 //! decided by GRANT EXECUTE.
 
+use std::time::{Duration, Instant};
+
 use keywright_core::cause::Cause;
 use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
@@ -14,12 +16,14 @@ use crate::catalog::secrets::{self, Hidden};
 use crate::catalog::statements::run;
 use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences};
+use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
 use crate::manage::definition::{self, Definition, number, numbers};
 use crate::manage::{hide, restored};
 use crate::refill::{fed, segment};
-use crate::server::{changes, clock, sequence};
+use crate::server::{changes, clock, relation, sequence};
+use crate::settings;
 use crate::shmem::area;
 use crate::shmem::key::Source;
 use crate::{arguments, guard};
@@ -97,7 +101,7 @@ pub fn create(
         old => {
             kind.refuse_where_moved(tag, 0)?;
             if let Some(old) = &old {
-                drop_sequences(old.id)?;
+                drop_sequences(tag, old.id)?;
                 secrets::forget(old.id)?;
             }
             let chosen = kind.hide().map(hide::HideRequest::chosen);
@@ -224,7 +228,15 @@ pub(super) fn require_native(tag: &Tag, source: Source, hint: &str) -> Result<()
     }
 }
 
-fn drop_sequences(id: i32) -> Result<(), Failure> {
+/// Not before those who use them are done: they may be waited for no longer than for a refill.
+fn drop_sequences(tag: &Tag, id: i32) -> Result<(), Failure> {
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let names = sequences::names_of_tag(id);
+    let there = names
+        .iter()
+        .filter_map(|name| relation::find(c"keywright", name));
+    let there: Vec<_> = there.collect();
+    Wanted::to_drop(&there).lock(deadline, &|| format!("tag \"{tag}\""))?;
     run(
         &format!("DROP SEQUENCE IF EXISTS keywright.tag_{id}, keywright.tag_{id}_note"),
         &[],

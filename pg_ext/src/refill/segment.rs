@@ -106,7 +106,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let _owner = AsOwner::new(entry.owner);
         let bound = sequence::last(entry.sequence);
         let note = sequence::last(entry.note).and_then(Note::unpack);
-        refuse_if_lower(entry, bound)?;
+        refuse_if_lower(entry, bound, slot.word.hi())?;
         let writer = writer::current();
         let gap = if first {
             tag_siblings::refuse_if_hidden_otherwise(entry.key)?;
@@ -114,6 +114,9 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
             let tag = (entry.key.tag(), step, entry.hiding.is_some());
             let gap = gap_of(&tag, (bound, note), &writer)?;
             let is_own_bound = note.is_some_and(|note| note.is_of(&writer));
+            if is_own_bound && let Some((_, end, _)) = slot.left.get() {
+                refuse_if_lower(entry, bound, end)?;
+            }
             if go_on_with_left(entry, (bound, is_own_bound), &readings, held) {
                 return Ok(());
             }
@@ -173,10 +176,10 @@ fn go_on_with_left(
     true
 }
 
-/// A sequence of ours only grows. One that reads lower than what was published was set by somebody else. What is known is written back, or
-/// it would be forgotten when the server stops.
-fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> {
-    let (found, published) = (end_of(bound), entry.slot().word.hi());
+/// A sequence of ours only grows. One that reads lower than what was published, now or before a clean stop, was set by somebody else. What is
+/// known is written back, or it would be forgotten when the server stops.
+fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>, published: u64) -> Result<(), Failure> {
+    let found = end_of(bound);
     if found >= published {
         return Ok(());
     }

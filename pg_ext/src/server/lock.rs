@@ -11,6 +11,8 @@ pub enum LockedFor {
     Changing,
     /// Keeping every other session from changing a sequence.
     BeingAlone,
+    /// Dropping a sequence.
+    Dropping,
 }
 
 impl LockedFor {
@@ -19,6 +21,7 @@ impl LockedFor {
             Self::Reading => pg_sys::AccessShareLock.cast_signed(),
             Self::Changing => pg_sys::RowExclusiveLock.cast_signed(),
             Self::BeingAlone => pg_sys::ShareRowExclusiveLock.cast_signed(),
+            Self::Dropping => pg_sys::AccessExclusiveLock.cast_signed(),
         }
     }
 }
@@ -37,9 +40,13 @@ pub fn give_back(relation: pg_sys::Oid, purpose: LockedFor) {
 
 /// Class of the advisory locks that are ours.
 const LOCKS_CLASS: u32 = 0x6b77_7267;
+/// Their kind of advisory lock. 1 and 2 are those of pg_advisory_lock, by which anybody could hold up sessions that issue ids.
+const LOCKS_KIND: u16 = 3;
 /// Object number of the server-wide lock under which worker ids are given out: an advisory lock of no database, so that it
 /// stands in the way of nothing else.
 const WORKERS_LOCK: u32 = 1;
+/// The lock of [`try_register`] as `pg_locks` shows it: class, object, kind.
+pub const REGISTER: (u32, u32, u16) = (LOCKS_CLASS, WORKERS_LOCK, LOCKS_KIND);
 /// The mode of locks that one session at a time has.
 pub const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock.cast_signed();
 
@@ -49,7 +56,7 @@ pub fn advisory(database: pg_sys::Oid, object: u32) -> pg_sys::LOCKTAG {
         locktag_field1: database.to_u32(),
         locktag_field2: LOCKS_CLASS,
         locktag_field3: object,
-        locktag_field4: 2,
+        locktag_field4: LOCKS_KIND,
         locktag_type: u8::try_from(pg_sys::LockTagType::LOCKTAG_ADVISORY).unwrap_or(0),
         locktag_lockmethodid: u8::try_from(pg_sys::USER_LOCKMETHOD).unwrap_or(0),
     }

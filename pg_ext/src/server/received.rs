@@ -75,7 +75,8 @@ pub struct Alone(());
 pub fn try_alone() -> Option<Alone> {
     // SAFETY: a complete lock tag; the call does not wait.
     let taken = unsafe { pg_sys::LockAcquire(&lock_tag(), lock::EXCLUSIVE, false, true) };
-    (taken != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then_some(Alone(()))
+    // Not `then_some`: an `Alone` that is made is dropped, and gives back a lock that somebody else has.
+    (taken != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL).then(|| Alone(()))
 }
 
 impl Drop for Alone {
