@@ -14,6 +14,7 @@ pub(crate) mod admissions;
 mod enter;
 mod leave;
 mod lookup;
+mod names;
 mod pattern;
 mod rule;
 mod table_snapshots;
@@ -52,7 +53,7 @@ impl Rules {
     pub fn new(rules: Vec<Rule>, lower_case_table_names: bool) -> Self {
         let fold = |text: &str| {
             if lower_case_table_names {
-                text.to_lowercase()
+                names::in_lower_case(text)
             } else {
                 text.to_owned()
             }
@@ -341,17 +342,14 @@ impl Rules {
 
     /// Whether two names are the same table name to this server.
     pub fn same_name(&self, one: &[u8], other: &[u8]) -> bool {
-        let is_same = |one| self.folded(other) == Some(one);
-        one == other || self.folded(one).is_some_and(is_same)
+        let fold = |name| names::folded(name, self.lower_case);
+        // A temporary table has the name that it was given, and hides no other.
+        one == other || fold(one).is_some_and(|one| fold(other) == Some(one))
     }
 
     /// A name as rules are compared with it; none if it cannot match any.
     fn folded<'a>(&self, name: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        if !self.lower_case {
-            return Some(Cow::Borrowed(name));
-        }
-        let name = std::str::from_utf8(name).ok()?;
-        Some(Cow::Owned(name.to_lowercase().into_bytes()))
+        names::folded(name, self.lower_case).map(names::behind)
     }
 }
 

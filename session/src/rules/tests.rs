@@ -33,6 +33,45 @@ fn names_are_compared_as_the_server_compares_them() -> Result<(), PatternError> 
 }
 
 #[test]
+fn letters_are_folded_one_by_one_as_the_server_folds_them() -> Result<(), PatternError> {
+    for pattern in ["shop.ΑΡΙΘΜΟΣ", "shop.ΑΡΙΘΜΟΣ*", "SHOP.αριθμοσ", "shop.*Σ"] {
+        let folded = rules(pattern, true)?;
+        assert!(matches(&folded, "shop", "αριθμοσ".as_bytes()), "{pattern}");
+        assert!(matches(&folded, "shop", "ΑΡΙΘΜΟΣ".as_bytes()), "{pattern}");
+        assert!(!matches(&folded, "shop", "αριθμος".as_bytes()), "{pattern}");
+    }
+    let folded = rules("shop.ordini", true)?;
+    assert!(matches(&folded, "shop", "ORDİNİ".as_bytes()));
+    assert!(folded.same_name("ordini".as_bytes(), "ORDİNİ".as_bytes()));
+    Ok(())
+}
+
+#[test]
+fn the_name_of_a_file_is_that_of_its_table() -> Result<(), PatternError> {
+    for lower_case in [false, true] {
+        let rules = rules("shop.or-ders", lower_case)?;
+        for schema in ["shop", "#mysql50#shop"] {
+            for (table, is_it) in [
+                ("#mysql50#or-ders", true),
+                ("#mysql50#or@002dders", true),
+                ("#mysql50#or@002D@00ders", false),
+                ("#mysql50#or@002", false),
+                ("#mysql50#or@d800ders", false),
+                ("#mysql50#other", false),
+                ("#mysql50#", false),
+                ("#MYSQL50#or-ders", lower_case),
+                ("x#mysql50#or-ders", false),
+            ] {
+                assert_eq!(matches(&rules, schema, table.as_bytes()), is_it, "{table}");
+            }
+        }
+        assert!(!rules.same_name(b"or-ders", b"#mysql50#or-ders"));
+        assert!(rules.may_match(None, b"#mysql50#or-ders"));
+    }
+    Ok(())
+}
+
+#[test]
 fn names_that_are_no_text_match_nothing() -> Result<(), PatternError> {
     for lower_case in [false, true] {
         for pattern in ["*.*", "shop.*", "shop.t"] {
