@@ -174,6 +174,9 @@ impl Connection {
     }
 
     pub(crate) fn note(&mut self, rule: Option<usize>, outcome: StatementOutcome) {
+        if outcome == StatementOutcome::Rewritten {
+            self.note_rows(rule);
+        }
         let rule = rule.map(|index| self.rules.configured(index));
         self.events.push(Event { rule, outcome });
     }

@@ -116,6 +116,7 @@ impl Connection {
 
     /// The answer to a rewritten statement is complete.
     pub(crate) fn answer_insert(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
+        self.note_calls(reply);
         let Some((sequence, payload, done)) = single_ok(answer) else {
             if end == Some(End::Error) {
                 self.insert_failed(reply);
@@ -154,11 +155,19 @@ impl Connection {
 
     /// A rewritten statement was answered with rows. Where none came none went in, which leaves what a failure leaves.
     pub(crate) fn insert_returned(&mut self, reply: &Reply, succeeded: bool) {
+        self.note_calls(reply);
         let went_in = succeeded && self.answer.has_rows();
         match reply.first {
             Some(id) if went_in => self.inserted(reply, id),
             None if succeeded => self.last_insert_id = None,
             Some(_) | None => self.insert_failed(reply),
+        }
+    }
+
+    /// A function that a rewritten statement calls may drop a temporary table.
+    fn note_calls(&mut self, reply: &Reply) {
+        if reply.may_change && !self.context.temporary.is_empty() {
+            self.context.doubt();
         }
     }
 

@@ -34,7 +34,8 @@ fn names_are_compared_as_the_server_compares_them() -> Result<(), PatternError> 
 
 #[test]
 fn letters_are_folded_one_by_one_as_the_server_folds_them() -> Result<(), PatternError> {
-    for pattern in ["shop.ΑΡΙΘΜΟΣ", "shop.ΑΡΙΘΜΟΣ*", "SHOP.αριθμοσ", "shop.*Σ"] {
+    for pattern in ["shop.ΑΡΙΘΜΟΣ", "shop.ΑΡΙΘΜΟΣ*", "SHOP.αριθμοσ", "shop.*Σ"]
+    {
         let folded = rules(pattern, true)?;
         assert!(matches(&folded, "shop", "αριθμοσ".as_bytes()), "{pattern}");
         assert!(matches(&folded, "shop", "ΑΡΙΘΜΟΣ".as_bytes()), "{pattern}");

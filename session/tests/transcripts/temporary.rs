@@ -135,6 +135,36 @@ fn one_that_may_have_another_name_is_asked_for() {
     }
 }
 
+/// A trigger of the rule's own table may drop the one that hides another, unless it was seen to have none; a function may all the same.
+#[test]
+fn one_is_asked_for_behind_rows_with_keys() {
+    for (text, has_triggers, is_asked) in [
+        ("INSERT INTO t (a) VALUES (1)", true, true),
+        ("REPLACE INTO t (a) VALUES (1), (2)", true, true),
+        ("INSERT INTO t (a) VALUES (1) RETURNING id", true, true),
+        ("INSERT INTO t (a) SELECT 1", true, true),
+        ("INSERT INTO t (a) VALUES (1)", false, false),
+        ("INSERT INTO t (a) VALUES (drops_it())", false, true),
+    ] {
+        let mut r = rig_of_rule(|rule| rule.repeatable = !has_triggers);
+        r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
+        r.answer(&ok(1, 0));
+        done(&mut r, "CREATE TEMPORARY TABLE o.t (a INT)");
+        let sent = r.probed(text, "1");
+        assert!(sent.contains("100"), "{sent}");
+        r.answer(&ok(1, 100));
+        r.output();
+        const OTHER: &str = "INSERT INTO o.t (a) VALUES (1)";
+        let sent = r.query(OTHER);
+        assert_eq!(!has(&sent, OTHER), is_asked, "{text}");
+        if is_asked {
+            assert!(has(&sent, "SHOW CREATE TABLE `o`.`t`"), "{text}");
+            assert!(has(&r.answer(&err()), "@@session.sql_mode"));
+            assert!(has(&r.answer(&probe("1")), "INTO o.t (`id`,a)"), "{text}");
+        }
+    }
+}
+
 #[test]
 fn one_that_may_have_been_dropped_is_asked_for() {
     let mut r = hidden();
