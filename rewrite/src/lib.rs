@@ -70,7 +70,8 @@ mod splice;
 
 pub use lex::name::TableName;
 pub use lex::non_ascii_blanks::{
-    begins_with_blanks_beyond_ascii, has_blanks_beyond_ascii, reads_blanks_beyond_ascii,
+    begins_with_blanks_beyond_ascii, has_blanks_beyond_ascii, may_have_blanks_beyond_ascii,
+    reads_blanks_beyond_ascii,
 };
 pub use lex::quote::{quote_name, quote_string};
 pub use modes::{CharsetClass, Flavour, Modes, Server};

@@ -20,6 +20,17 @@ pub fn reads_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
     may_have(text, modes) && has_blanks(text, modes, |byte| blanks.contains(byte)).unwrap_or(true)
 }
 
+/// Whether there may be one in a text whose character set is not known, nor with it what a backslash is: each byte beyond ASCII may be one
+/// that is outside of quotes and comments.
+pub fn may_have_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
+    if text.is_ascii() {
+        return false;
+    }
+    // What cannot be read may have one.
+    let is_outside = || has_blanks(text, modes, |byte| !byte.is_ascii()).unwrap_or(true);
+    memchr(b'\\', text).is_some() || is_outside()
+}
+
 /// Whether the beginning of a text has one outside of quotes and comments, as far as it can be read: of a name that has, and of a
 /// statement that begins with one, it cannot be told which they are. Where the character set is not known each byte beyond ASCII may be one.
 pub fn begins_with_blanks_beyond_ascii(
@@ -73,7 +84,7 @@ fn brings_rows(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::has_blanks_beyond_ascii;
+    use super::{has_blanks_beyond_ascii, may_have_blanks_beyond_ascii};
     use crate::modes::{CharsetClass, Flavour, Modes, Server};
 
     #[test]
@@ -100,6 +111,25 @@ mod tests {
         ] {
             assert_eq!(has_blanks_beyond_ascii(text, &modes(b"Latin1")), counts);
             assert!(!has_blanks_beyond_ascii(text, &modes(b"utf8mb4")));
+        }
+    }
+
+    #[test]
+    fn where_the_character_set_is_not_known_any_byte_may_be_one() {
+        let modes = Modes::plain(Server {
+            flavour: Flavour::MySql,
+            version: 90_704,
+        });
+        for (text, may) in [
+            (&b"INSERT\x81INTO t VALUES (1)"[..], true),
+            (b"SELECT 1 --\xCB'", true),
+            (b"SELECT '\xE9\\', 1", true),
+            (b"SELECT '\xE9", true),
+            (b"SELECT '\xC3\xA0', `\xA0`, \"\xFF\" -- \xA0", false),
+            (b"SELECT '\\'", false),
+        ] {
+            let found = may_have_blanks_beyond_ascii(text, &modes);
+            assert_eq!(found, may, "{}", text.escape_ascii());
         }
     }
 }

@@ -25,7 +25,11 @@ impl Connection {
                 self.context.doubt();
                 self.context.doubt_unseen();
             }
-            After::Database(name) if succeeded => self.context.database = Some(name),
+            After::Database(name) if succeeded => {
+                // In another character set than UTF-8 it is another name.
+                self.context.known &= name.is_ascii();
+                self.context.database = Some(name);
+            }
             After::Tables { dropped, made } => {
                 self.context.forget_keys();
                 if self.drops_ruled(&dropped) {

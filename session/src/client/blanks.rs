@@ -3,14 +3,12 @@
 
 use keywright_rewrite::{
     CharsetClass, Kind, Modes, Unsupported, begins_with_blanks_beyond_ascii,
-    has_blanks_beyond_ascii, has_doubtful_quotes, kind, reads_blanks_beyond_ascii,
+    has_blanks_beyond_ascii, has_doubtful_quotes, kind, may_have_blanks_beyond_ascii,
+    reads_blanks_beyond_ascii,
 };
 
 use crate::connection::Connection;
 use crate::step::Step;
-
-/// What most character sets with blanks beyond ASCII have one of.
-const MOSTLY: [u8; 2] = [0xA0, 0xFF];
 
 impl Connection {
     /// What keeps a text from being read, if anything does. `is_several`: there may be several statements in it. `Err`: the character set is
@@ -30,8 +28,7 @@ impl Connection {
         };
         let rewrites = self.rewrites_any();
         let is_doubtful = has_doubtful_quotes(text, &at_worst, is_several) && !self.only_observes();
-        let [one, other] = MOSTLY;
-        let may_have_blanks = || rewrites && memchr::memchr2(one, other, text).is_some();
+        let may_have_blanks = || rewrites && may_have_blanks_beyond_ascii(text, &modes);
         if !self.context.known && (is_doubtful || may_have_blanks()) {
             return Err(self.ask_context());
         }
