@@ -195,10 +195,12 @@ impl Cursor<'_> {
 
     fn set(&mut self, start: Self) -> Result<Kind, Unread> {
         let mut ahead = start;
-        if ahead.set_statement()?.is_none() {
-            return Ok(Kind::Set);
+        match ahead.set_statement() {
+            Ok(Some(_)) => *self = ahead,
+            Ok(None) => return Ok(Kind::Set),
+            // In other modes its strings may end elsewhere, so that there is something behind it.
+            Err(_) => return Ok(Kind::SetStatement),
         }
-        *self = ahead;
         // Another one in it is no INSERT's prefix, and is not looked into: a text may hold any number of them.
         if ahead.accept("SET")? {
             return Ok(Kind::SetStatement);

@@ -1,6 +1,8 @@
 //! Statements sent as text that are too long to gather, or too long to wait for: what their beginning says.
 
-use keywright_rewrite::{InsertHead, RowsFrom, Unread, has_doubtful_quotes, kind};
+use keywright_rewrite::{
+    InsertHead, RowsFrom, Unread, behind_set_statement, has_doubtful_quotes, kind,
+};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
 
@@ -33,10 +35,11 @@ impl Connection {
         let Ok(head) = head else {
             return self.long_attributes(header, bytes);
         };
-        let begins_with_blanks = self.begins_with_blanks(head);
-        if begins_with_blanks && !self.context.known {
+        // What it begins with is read by them.
+        if self.rewrites_any() && !self.context.known {
             return self.ask_context().into();
         }
+        let begins_with_blanks = self.begins_with_blanks(head);
         let modes = self.context.modes;
         let rows = kind(head, &modes).facts().rows;
         if self.rewrites_any()
@@ -68,7 +71,7 @@ impl Connection {
             if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
                 return step.into();
             }
-            return self.pass_unread(header, bytes, After::Nothing);
+            return self.pass_unread(header, bytes, self.after_unread_insert());
         }
         self.refuse_long(
             "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
@@ -93,12 +96,22 @@ impl Connection {
             return false;
         }
         self.in_both_modes(|modes| match InsertHead::read(head, modes) {
+            // Where its strings end depends on other modes as well.
+            Ok(_) if behind_set_statement(head, modes).is_some() => false,
             Ok(read) => {
                 let is_free = !read.ends_text && !self.may_match(&read.table);
                 is_free && !self.has_blanks_at_front(head, modes)
             }
             Err(Unread::Refused | Unread::Unsupported(_)) => false,
         })
+    }
+
+    /// What an INSERT changes that is not read to its end: a trigger may drop a temporary table.
+    pub(crate) fn after_unread_insert(&self) -> After {
+        match self.context.temporary.is_empty() {
+            true => After::Nothing,
+            false => After::Unknown,
+        }
     }
 
     /// Passes a statement on whose text is not read to its end.

@@ -35,6 +35,10 @@ impl Connection {
             },
             RowsFrom::BehindSet => self.behind_set(text),
             RowsFrom::OfText => self.read_source(prepare_source(text, &modes))?,
+            // Whether its name is in quotes depends on the modes.
+            RowsFrom::Prepared if !self.context.known && self.context.has_texts() => {
+                return Err(());
+            }
             RowsFrom::Prepared => self.read_execute(text),
             RowsFrom::Written
             | RowsFrom::Never

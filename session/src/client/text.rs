@@ -16,7 +16,7 @@ impl Connection {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
             Joined::More(_) if self.is_for_no_rule(header, bytes) => {
-                return Ok(self.pass_unread(header, bytes, After::Nothing));
+                return Ok(self.pass_unread(header, bytes, self.after_unread_insert()));
             }
             Joined::More(at_least) => return Err(Undecoded::More { at_least }),
             Joined::TooLong => return Ok(self.long_query(header, bytes)),

@@ -80,6 +80,11 @@ impl Context {
         }
     }
 
+    /// Whether there is a statement on a rule's table that EXECUTE may be of.
+    pub(crate) fn has_texts(&self) -> bool {
+        self.has_own_text || !self.texts.is_empty()
+    }
+
     /// Whether EXECUTE of a name may be of a statement on a rule's table, or of the proxy's own.
     pub(crate) fn may_execute(&self, name: &[u8]) -> bool {
         self.may_be_own(name) || self.text_named(name).is_some()

@@ -1,6 +1,6 @@
 //! Which rule is for a table, as a statement names it.
 
-use keywright_rewrite::{InsertHead, Modes, TableName, Unread};
+use keywright_rewrite::{InsertHead, Modes, TableName, Unread, behind_set_statement};
 
 use crate::connection::Connection;
 use crate::judge::Policy;
@@ -55,6 +55,10 @@ impl Connection {
 
     /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
     pub(crate) fn may_be_ruled(&self, text: &[u8]) -> bool {
+        // Where its strings end depends on modes too, so it may be followed by anything.
+        if behind_set_statement(text, &self.context.modes).is_some() {
+            return true;
+        }
         let is_free = |modes: &Modes| match InsertHead::read(text, modes) {
             Ok(head) => !self.may_match(&head.table),
             Err(Unread::Refused) => true,

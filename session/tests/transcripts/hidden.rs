@@ -299,6 +299,115 @@ fn what_is_too_long_to_be_read_does_not_go_out_with_an_insert_in_it() {
     }
 }
 
+/// Behind a change of the modes what ends strings and names is not known.
+#[test]
+fn rows_hide_in_no_text_that_other_modes_read_otherwise() {
+    const PREPARE: &str = "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'";
+    for (before, after, text, is_refused) in [
+        ("", "ANSI_QUOTES", r#"EXECUTE "s""#, true),
+        (
+            "",
+            "NO_BACKSLASH_ESCAPES",
+            r"SET STATEMENT max_statement_time=LENGTH('\') FOR INSERT INTO t (a) VALUES (1)",
+            false,
+        ),
+        (
+            "NO_BACKSLASH_ESCAPES",
+            "",
+            r"SET STATEMENT max_statement_time=LENGTH('\'') FOR INSERT INTO t (a) VALUES (1)",
+            false,
+        ),
+        (
+            "",
+            "NO_BACKSLASH_ESCAPES",
+            r"SET STATEMENT a='\', b=' FOR INSERT INTO u SELECT 1 -- ' FOR EXECUTE IMMEDIATE 'x'",
+            true,
+        ),
+    ] {
+        for is_prepared in [false, true] {
+            if is_prepared && text.starts_with("EXECUTE") {
+                continue;
+            }
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+            r.query(PREPARE);
+            r.answer(&probe_in(before, "1"));
+            r.answer(&ok(0, 0));
+            r.query("SET sql_mode=@mode");
+            r.answer(&ok(0, 0));
+            r.output();
+            let command = if is_prepared { b"\x16" } else { b"\x03" };
+            let sent = r.say(&[command, text.as_bytes()].concat());
+            assert!(has(&sent, "@@session.sql_mode"), "{text}");
+            let sent = r.answer(&probe_in(after, "1"));
+            assert_eq!(
+                has(&sent, "t (a,`id`)") || has(&sent, "`id`,a"),
+                !is_refused,
+                "{text}: {}",
+                sent.escape_ascii()
+            );
+            assert_eq!(has(&r.output(), "42000"), is_refused, "{text}");
+        }
+    }
+}
+
+#[test]
+fn rows_hide_in_no_long_text_that_other_modes_read_otherwise() {
+    let limits = Limits {
+        rewrite_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    let front = r"SET STATEMENT a=LENGTH('\') FOR INSERT INTO t (a) VALUES ('";
+    let text = format!("{front}{}')", "x".repeat(200_000));
+    let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+    let sent = r.say(&[b"\x03", text.as_bytes()].concat());
+    assert!(has(&sent, "@@session.sql_mode"));
+    assert_eq!(r.answer(&probe_in("NO_BACKSLASH_ESCAPES", "1")), b"");
+    assert!(has(&r.output(), "longer than rewrite_bytes_max"));
+}
+
+/// Whatever the login said, the server may have another character set, whose blanks are others.
+#[test]
+fn each_byte_beyond_ascii_may_be_a_blank_until_the_character_set_is_known() {
+    for (name, blank) in [
+        ("latin1", 0xA0),
+        ("latin7", 0x81),
+        ("cp1250", 0x88),
+        ("hp8", 0xB1),
+        ("macroman", 0xCB),
+        ("cp850", 0xFF),
+    ] {
+        for command in [3, 0x16] {
+            let text = [b"INSERT", &[blank][..], b"INTO t (a) VALUES (1)"].concat();
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+            assert_eq!(in_charset(&mut r, name, command, &text), b"", "{name}");
+            is_refused(&mut r, "blanks beyond ASCII");
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+            let sent = in_charset(&mut r, "utf8mb4", command, &text);
+            assert!(sent.ends_with(&text), "{name}");
+        }
+    }
+    // Nothing is asked where they are in quotes.
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = "SELECT 'à' -- ü";
+    assert!(r.query(text).ends_with(text.as_bytes()));
+}
+
+/// The database is another one where its name is not in UTF-8.
+#[test]
+fn a_database_beyond_ascii_is_asked_for() {
+    for command in [&b"\x02\xEC\xE0"[..], b"\x03USE \xEC\xE0"] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        r.probed("INSERT INTO t (a) VALUES (1)", "1");
+        r.answer(&ok(1, 100));
+        r.say(command);
+        r.answer(&ok(0, 0));
+        r.output();
+        let sent = r.query("INSERT INTO t (a) VALUES (1)");
+        assert!(has(&sent, "@@session.sql_mode"), "{}", sent.escape_ascii());
+        assert!(has(&r.answer(&probe("1")), "LAST_INSERT_ID(101)"));
+    }
+}
+
 /// It may be another statement, or of other tables: the server is asked for everything before the next INSERT.
 #[test]
 fn of_what_blanks_beyond_ascii_are_in_nothing_is_known_afterwards() {
@@ -317,7 +426,7 @@ fn of_what_blanks_beyond_ascii_are_in_nothing_is_known_afterwards() {
                 continue;
             }
             let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
-            in_charset(&mut r, "latin1", 3, b"SELECT '\xA0'");
+            in_charset(&mut r, "latin1", 3, b"SELECT \xE9");
             r.answer(&ok(0, 0));
             if made {
                 r.query("CREATE TEMPORARY TABLE t (a INT)");
