@@ -61,7 +61,7 @@ pub enum Kind {
     CreateTemporary,
     /// DROP TABLE, DROP TEMPORARY TABLE.
     DropTable,
-    /// CREATE or ALTER of what has a body: PROCEDURE, FUNCTION, TRIGGER, EVENT, PACKAGE; CREATE of a LIBRARY.
+    /// CREATE of what has a body: PROCEDURE, FUNCTION, TRIGGER, EVENT, PACKAGE, LIBRARY; ALTER EVENT.
     CreateRoutine,
     /// Other CREATE, ALTER, DROP, RENAME, TRUNCATE.
     Ddl,
@@ -75,6 +75,21 @@ pub enum Kind {
 pub fn kind(text: &[u8], modes: &Modes) -> Kind {
     let mut cursor = Cursor::new(text, modes);
     cursor.kind().unwrap_or(Kind::Other)
+}
+
+/// The kind of a statement of which this is the beginning. [`Kind::Empty`] where what follows may make it any.
+pub fn kind_of_beginning(beginning: &[u8], modes: &Modes) -> Kind {
+    let mut cursor = Cursor::new(beginning, modes);
+    let Ok(kind) = cursor.kind() else {
+        return Kind::Empty;
+    };
+    // The words behind these say what they are.
+    let goes_on = matches!(kind, Kind::Set | Kind::Analyze | Kind::Other);
+    let is_whole = match goes_on {
+        true => cursor.is_before_whole_word().unwrap_or(false),
+        false => !cursor.ended(),
+    };
+    if is_whole { kind } else { Kind::Empty }
 }
 
 /// What stands behind `SET STATEMENT … FOR`; `None` if the text does not begin so.
@@ -168,6 +183,16 @@ impl Cursor<'_> {
         }
     }
 
+    /// Whether something follows that does not end with the text.
+    fn is_before_whole_word(mut self) -> Result<bool, Unread> {
+        self.skip_blanks()?;
+        if self.ended() {
+            return Ok(false);
+        }
+        self.skip_word();
+        Ok(!self.ended())
+    }
+
     fn get(&mut self) -> Result<Kind, Unread> {
         // A label.
         if self.peek()?.kind == TokenKind::Mark(b':') {
@@ -234,7 +259,8 @@ impl Cursor<'_> {
                 .into_iter()
                 .any(is)
             {
-                let made = verb.is(text, "CREATE") || verb.is(text, "ALTER");
+                // ALTER gives an event another body, and to others none.
+                let made = verb.is(text, "CREATE") || (verb.is(text, "ALTER") && is("EVENT"));
                 return Ok(if made { Kind::CreateRoutine } else { Kind::Ddl });
             }
             // Its text may stand between dollar signs; ALTER gives it none.

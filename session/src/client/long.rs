@@ -1,7 +1,7 @@
 //! Statements sent as text that are too long to gather, or too long to wait for: what their beginning says.
 
 use keywright_rewrite::{
-    InsertHead, RowsFrom, Unread, behind_set_statement, has_doubtful_quotes, kind,
+    InsertHead, RowsFrom, Unread, behind_set_statement, has_doubtful_quotes, kind_of_beginning,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
@@ -41,7 +41,7 @@ impl Connection {
         }
         let begins_with_blanks = self.begins_with_blanks(head);
         let modes = self.context.modes;
-        let rows = kind(head, &modes).facts().rows;
+        let rows = kind_of_beginning(head, &modes).facts().rows;
         if self.rewrites_any()
             && (self.allows_several()
                 || begins_with_blanks
@@ -95,6 +95,11 @@ impl Connection {
         if self.allows_several() || head.len() < HEAD_BYTES_MAX {
             return false;
         }
+        self.begins_for_no_rule(head)
+    }
+
+    /// Whether the beginning of an INSERT shows that no rule is for its table.
+    pub(crate) fn begins_for_no_rule(&self, head: &[u8]) -> bool {
         self.in_both_modes(|modes| match InsertHead::read(head, modes) {
             // Where its strings end depends on other modes as well.
             Ok(_) if behind_set_statement(head, modes).is_some() => false,

@@ -1,6 +1,6 @@
 //! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys.
 
-use keywright_rewrite::{Kind, RowsFrom, StateChange, kind};
+use keywright_rewrite::{Kind, RowsFrom, StateChange, kind_of_beginning};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 
@@ -100,12 +100,12 @@ impl Connection {
         if begins_with_blanks && !self.context.known {
             return self.ask_context().into();
         }
-        let may_bring_rows = match kind(head, &self.context.modes).facts().rows {
-            RowsFrom::Written => self.may_be_ruled(head),
-            RowsFrom::File | RowsFrom::BehindSet => true,
+        let may_bring_rows = match kind_of_beginning(head, &self.context.modes).facts().rows {
+            RowsFrom::Written => !self.begins_for_no_rule(head),
+            RowsFrom::File | RowsFrom::BehindSet | RowsFrom::Blank => true,
             // The server prepares none of these.
-            RowsFrom::OfText | RowsFrom::Prepared | RowsFrom::Block => false,
-            RowsFrom::Never | RowsFrom::Unseen | RowsFrom::Blank => false,
+            RowsFrom::OfText | RowsFrom::Prepared => false,
+            RowsFrom::Never | RowsFrom::Unseen | RowsFrom::Block => false,
         };
         if (may_bring_rows || begins_with_blanks) && self.rewrites_any() {
             return self.refuse_long(

@@ -299,6 +299,53 @@ fn what_is_too_long_to_be_read_does_not_go_out_with_an_insert_in_it() {
     }
 }
 
+/// What is read of it may be less than its first words.
+#[test]
+fn what_begins_behind_all_that_is_read_does_not_go_out_either() {
+    const READ_BYTES: usize = 4096;
+    let limits = Limits {
+        rewrite_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    let comment = format!("/* {} */", "c".repeat(5_000));
+    let cut = |words: &str, after: usize| format!("{}{words}", " ".repeat(READ_BYTES - after));
+    for (front, is_passed) in [
+        (format!("{comment} INSERT INTO t (a) VALUES ('"), false),
+        (format!("INSERT {comment} INTO t (a) VALUES ('"), false),
+        (cut("INSERT INTO t (a) VALUES ('", 3), false),
+        (cut("INSERT INTO d.t (a) VALUES ('", 13), false),
+        (cut("ANALYZE INSERT INTO t (a) VALUES ('", 10), false),
+        (
+            cut("SET STATEMENT a=1 FOR INSERT INTO t (a) VALUES ('", 8),
+            false,
+        ),
+        (
+            cut("SET STATEMENT a=1 FOR INSERT INTO t (a) VALUES ('", 4),
+            false,
+        ),
+        (
+            cut("LOAD DATA INFILE 'f' INTO TABLE t SET a = ('", 7),
+            false,
+        ),
+        (cut("SELECT ('", 8), true),
+        (cut("INSERT INTO other (a) VALUES ('", 20), true),
+        (cut("SET @a = ('", 6), true),
+    ] {
+        for command in [3, 0x16] {
+            let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+            let text = format!("{front}{}')", "x".repeat(200_000));
+            let mut sent = r.say(&[&[command], text.as_bytes()].concat());
+            if has(&sent, "@@session.sql_mode") {
+                sent = r.answer(&probe("1"));
+            }
+            let front = front.trim();
+            assert_eq!(has(&sent, front), is_passed, "{command} {front}");
+            let is_told = has(&r.output(), "longer than rewrite_bytes_max");
+            assert_eq!(is_told, !is_passed, "{command} {front}");
+        }
+    }
+}
+
 /// Behind a change of the modes what ends strings and names is not known.
 #[test]
 fn rows_hide_in_no_text_that_other_modes_read_otherwise() {
