@@ -175,7 +175,9 @@ impl Connection {
 
     pub(crate) fn note(&mut self, rule: Option<usize>, outcome: StatementOutcome) {
         if outcome == StatementOutcome::Rewritten {
-            self.note_rows(rule);
+            let of = rule.and_then(|rule| self.rules.rules().get(rule));
+            self.context
+                .note_rows(of.is_none_or(|rule| !rule.repeatable));
         }
         let rule = rule.map(|index| self.rules.configured(index));
         self.events.push(Event { rule, outcome });

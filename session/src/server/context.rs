@@ -177,6 +177,13 @@ impl Context {
         }
     }
 
+    /// Rows go into a table with keys. `fires`: it may have a trigger, which may drop a temporary one.
+    pub(crate) fn note_rows(&mut self, fires: bool) {
+        if (fires || self.doubts_tables) && !self.temporary.is_empty() {
+            self.doubt();
+        }
+    }
+
     /// Any may have been made.
     pub(crate) fn doubt_unseen(&mut self) {
         self.unseen = Unseen::Except(Vec::new());

@@ -70,15 +70,6 @@ impl Connection {
         self.note_temporary(made, is_known);
     }
 
-    /// Rows go into a table of a rule: a trigger may drop a temporary table.
-    pub(crate) fn note_rows(&mut self, rule: Option<usize>) {
-        let rule = rule.and_then(|rule| self.rules.rules().get(rule));
-        let fires = rule.is_none_or(|rule| !rule.repeatable) || self.context.doubts_tables;
-        if fires && !self.context.temporary.is_empty() {
-            self.context.doubt();
-        }
-    }
-
     /// Notes tables that were made, or may have been.
     pub(crate) fn note_temporary(&mut self, made: Vec<Named>, is_known: bool) {
         for name in made {
