@@ -2,7 +2,7 @@
 
 use crate::lex::builtins::{is_harmless_call, is_reserved};
 use crate::lex::byte_class::Class;
-use crate::lex::cursor::Cursor;
+use crate::lex::cursor::{Cursor, is_word};
 use crate::lex::token::Kind;
 use crate::refusal::Unread;
 
@@ -196,7 +196,8 @@ impl Cursor<'_> {
         let start = self.at;
         self.skip_word();
         let word = self.since(start);
-        if walk.until == Until::Clause && walk.depth == 0 && is_clause(word) {
+        let may_end = walk.until == Until::Clause && walk.depth == 0;
+        if may_end && is_clause(word) && !self.is_behind_point(start) {
             self.at = start;
             return Ok(true);
         }
@@ -209,6 +210,21 @@ impl Cursor<'_> {
         };
         seen.calls |= may_call && !self.at_columns(start)?;
         Ok(false)
+    }
+
+    /// Whether the word that starts at `start` is the last part of a name, whatever keyword it looks like: `t.on`. A number may have a point
+    /// at its end.
+    fn is_behind_point(&self, start: usize) -> bool {
+        let Some((b'.', before)) = self.text.get(..start).and_then(<[u8]>::split_last) else {
+            return false;
+        };
+        let name = before.iter().rev().take_while(|byte| is_word(**byte));
+        let (mut has_any, mut is_number) = (false, true);
+        for byte in name {
+            has_any = true;
+            is_number &= byte.is_ascii_digit();
+        }
+        !(has_any && is_number)
     }
 
     /// Whether the parenthesis behind a word that starts at `start` has columns in it: of a table of WITH, which AS and another parenthesis
