@@ -57,7 +57,7 @@ pub enum Flavour {
 pub enum CharsetClass {
     /// They are, and all others are letters, or nothing: UTF-8, UJIS, EUC-KR, GB2312, most single-byte character sets.
     Safe,
-    /// They are, but these others are blanks or, behind `--`, control characters to the server. Tried with MariaDB 10.11.
+    /// They are, but these others are blanks or, behind `--`, control characters to the server. Tried with MariaDB 10.11 and MySQL 9.7.
     Blanks(&'static [u8]),
     /// The second byte of a character may be a backslash or a backquote: Big5, CP932, GB18030, GBK, SJIS.
     TrailByteMayBeBackslash,

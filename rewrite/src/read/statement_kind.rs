@@ -261,7 +261,12 @@ impl Cursor<'_> {
             {
                 // ALTER gives an event another body, and to others none.
                 let made = verb.is(text, "CREATE") || (verb.is(text, "ALTER") && is("EVENT"));
-                return Ok(if made { Kind::CreateRoutine } else { Kind::Ddl });
+                let has_body = made && !(is("FUNCTION") && self.is_loaded()?);
+                return Ok(if has_body {
+                    Kind::CreateRoutine
+                } else {
+                    Kind::Ddl
+                });
             }
             // Its text may stand between dollar signs; ALTER gives it none.
             if is("LIBRARY") && verb.is(text, "CREATE") {
@@ -291,6 +296,16 @@ impl Cursor<'_> {
                 _ => return Ok(Kind::Ddl),
             }
         }
+    }
+
+    /// Whether a function stands here that is loaded: it has no parameters, and a library in place of a body.
+    fn is_loaded(mut self) -> Result<bool, Unread> {
+        if self.accept("IF")? {
+            self.accept("NOT")?;
+            self.accept("EXISTS")?;
+        }
+        self.path()?;
+        self.accept("RETURNS")
     }
 
     /// Past the account behind `DEFINER =`.
