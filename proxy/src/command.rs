@@ -43,11 +43,14 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Where the packages put the configuration.
+const CONFIG_DEFAULT: &str = "/etc/keywright/keywright.toml";
+
 /// The configuration that a command is for.
 #[derive(Args)]
 pub(crate) struct File {
     /// The configuration file.
-    #[arg(long)]
+    #[arg(long, default_value = CONFIG_DEFAULT)]
     pub(crate) config: PathBuf,
 }
 

@@ -1,5 +1,8 @@
 //! `init`: the store's tables and tags, and the first administrator.
 
+use std::cell::Cell;
+use std::fmt;
+
 use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::{Cause, Step, Tag};
@@ -92,6 +95,21 @@ impl OrderedTags<'_> {
     }
 }
 
+/// What was done is printed, and noted that something was: whoever runs `init` again is told that nothing was left to do.
+#[derive(Default)]
+struct Done(Cell<bool>);
+
+impl Done {
+    fn tell(&self, what: fmt::Arguments<'_>) {
+        self.0.set(true);
+        println!("{what}");
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.0.get()
+    }
+}
+
 fn tag_of(text: &str) -> Result<Tag> {
     Ok(Tag::parse(text)?)
 }
@@ -132,15 +150,20 @@ impl Init {
         let admin = self.admin.as_ref();
         let admin = admin.map(|name| user::administrator(name, &self.password));
         let admin = admin.transpose()?;
+        let done = Done::default();
         runtime()?.block_on(async {
-            self.make(&config, &keys).await?;
+            self.make(&config, &keys, &done).await?;
             if let Some((name, add)) = admin {
-                make_administrator(&keys, name, add).await?;
+                make_administrator(&keys, name, add, &done).await?;
             }
             // A store's file is whole then.
             keys.hand_back().await;
-            Ok(())
-        })
+            anyhow::Ok(())
+        })?;
+        if done.is_nothing() {
+            println!("nothing to do: everything is there");
+        }
+        Ok(())
     }
 
     fn ordered(&self) -> OrderedTags<'_> {
@@ -150,22 +173,22 @@ impl Init {
         }
     }
 
-    async fn make(&self, config: &Config, keys: &Keys) -> Result<()> {
+    async fn make(&self, config: &Config, keys: &Keys, done: &Done) -> Result<()> {
         if self.accept_moved_file {
             let keys = of_store(keys, self.store.as_deref())?;
             match keys.accept_moved().await.map_err(failed)? {
-                true => println!(
+                true => done.tell(format_args!(
                     "accepted {}: it is another store from now on",
                     keys.store_address()
-                ),
+                )),
                 false => println!("{} is where it was made", keys.store_address()),
             }
         }
         for store in keys.stores() {
             for made in store.init().await.map_err(failed)? {
                 match store.store_name() {
-                    "" => println!("created {made}"),
-                    name => println!("created {made} in store \"{name}\""),
+                    "" => done.tell(format_args!("created {made}")),
+                    name => done.tell(format_args!("created {made} in store \"{name}\"")),
                 }
             }
         }
@@ -175,18 +198,20 @@ impl Init {
             .map_err(failed)?
         {
             WorkerIdsRecorded::AsBefore => {}
-            WorkerIdsRecorded::Now => println!("worker ids: {}", config.store.worker_ids()),
+            WorkerIdsRecorded::Now => {
+                done.tell(format_args!("worker ids: {}", config.store.worker_ids()));
+            }
         }
         // Where they cannot be divided the rest is done all the same.
-        let divided = divide_buckets(keys, self.no_other_buckets).await;
-        let made = self.make_tags(config, keys).await;
+        let divided = divide_buckets(keys, self.no_other_buckets, done).await;
+        let made = self.make_tags(config, keys, done).await;
         both(divided, made)
     }
 
-    async fn make_tags(&self, config: &Config, keys: &Keys) -> Result<()> {
-        record_slot_groups(config, keys, self.change_slot_groups).await?;
-        make_tags(config, keys, &self.ordered()).await?;
-        settle(config, keys).await
+    async fn make_tags(&self, config: &Config, keys: &Keys, done: &Done) -> Result<()> {
+        record_slot_groups(config, keys, self.change_slot_groups, done).await?;
+        make_tags(config, keys, &self.ordered(), done).await?;
+        settle(config, keys, done).await
     }
 }
 
@@ -200,20 +225,29 @@ fn both(one: Result<()>, other: Result<()>) -> Result<()> {
 }
 
 /// Has each store know which buckets of readable ids it leases, where the configuration says it.
-async fn divide_buckets(keys: &Keys, no_others: bool) -> Result<()> {
+async fn divide_buckets(keys: &Keys, no_others: bool, done: &Done) -> Result<()> {
     let all = keys.divide_buckets(no_others).await.map_err(failed)?;
     for divided in all {
         let store = divided.store;
         match divided.buckets {
-            Some(range) => println!("store \"{store}\" leases the buckets {range} of readable ids"),
-            None => println!("store \"{store}\" leases no buckets of readable ids"),
+            Some(range) => done.tell(format_args!(
+                "store \"{store}\" leases the buckets {range} of readable ids"
+            )),
+            None => done.tell(format_args!(
+                "store \"{store}\" leases no buckets of readable ids"
+            )),
         }
     }
     Ok(())
 }
 
 /// The number of slot groups is the store's, before any tag is ordered.
-async fn record_slot_groups(config: &Config, keys: &Keys, may_change: bool) -> Result<()> {
+async fn record_slot_groups(
+    config: &Config,
+    keys: &Keys,
+    may_change: bool,
+    done: &Done,
+) -> Result<()> {
     if !keys.has_own_tags() {
         return Ok(());
     }
@@ -221,19 +255,21 @@ async fn record_slot_groups(config: &Config, keys: &Keys, may_change: bool) -> R
     let recorded = keys.record_slot_groups(may_change, ttl_ms).await;
     match recorded.map_err(failed)? {
         SlotGroupsRecorded::AsBefore => {}
-        SlotGroupsRecorded::Now => println!("slot groups: {}", keys.slot_groups()),
+        SlotGroupsRecorded::Now => {
+            done.tell(format_args!("slot groups: {}", keys.slot_groups()));
+        }
     }
     Ok(())
 }
 
 /// Where there are several stores, each tag is closed in all but its own. All that is in the way is told at once.
-async fn settle(config: &Config, keys: &Keys) -> Result<()> {
+async fn settle(config: &Config, keys: &Keys, done: &Done) -> Result<()> {
     let mut problems = Vec::new();
     for tag in config.tags() {
         match keys.settle(&tag).await {
-            Ok(closed) => closed
-                .iter()
-                .for_each(|store| println!("closed tag \"{tag}\" in store \"{store}\"")),
+            Ok(closed) => closed.iter().for_each(|store| {
+                done.tell(format_args!("closed tag \"{tag}\" in store \"{store}\""));
+            }),
             Err(failure) => problems.push(failure.to_string()),
         }
     }
@@ -244,7 +280,12 @@ async fn settle(config: &Config, keys: &Keys) -> Result<()> {
 }
 
 /// The tags that the configuration names.
-async fn make_tags(config: &Config, keys: &Keys, ordered: &OrderedTags<'_>) -> Result<()> {
+async fn make_tags(
+    config: &Config,
+    keys: &Keys,
+    ordered: &OrderedTags<'_>,
+    done: &Done,
+) -> Result<()> {
     let tags = config.tags();
     let missing = keys.missing(&tags).await.map_err(failed)?;
     hidden::are_alike(keys, config).await?;
@@ -275,12 +316,13 @@ async fn make_tags(config: &Config, keys: &Keys, ordered: &OrderedTags<'_>) -> R
         if is_made {
             match there {
                 Some(there) => {
-                    println!("created tag \"{tag}\", above {}, {there}", there.id);
+                    let id = there.id;
+                    done.tell(format_args!("created tag \"{tag}\", above {id}, {there}"));
                 }
-                None => println!("created tag \"{tag}\""),
+                None => done.tell(format_args!("created tag \"{tag}\"")),
             }
         } else if let Some(there) = there.filter(|_| !is_hidden) {
-            raise(keys, tag, there).await.map_err(failed)?;
+            raise(keys, tag, there, done).await.map_err(failed)?;
         }
         let concerns = |unknown: &&Unknown| unknown.tag.as_ref().is_none_or(|its| its == tag);
         for Unknown { what, .. } in unknown.iter().filter(concerns) {
@@ -308,9 +350,14 @@ async fn check_orders(keys: &Keys, ordered: &OrderedTags<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn make_administrator(keys: &Keys, name: UserName, add: UserChange) -> Result<()> {
+async fn make_administrator(
+    keys: &Keys,
+    name: UserName,
+    add: UserChange,
+    done: &Done,
+) -> Result<()> {
     match keys.change_user(name.clone(), add).await {
-        Ok(()) => println!("added user \"{name}\", who administers users"),
+        Ok(()) => done.tell(format_args!("added user \"{name}\", who administers users")),
         // By an earlier one, maybe.
         Err(failure) if failure.cause() == Cause::UserExists => {
             println!("user \"{name}\" is there already, and was left as it is");
@@ -321,14 +368,15 @@ async fn make_administrator(keys: &Keys, name: UserName, add: UserChange) -> Res
 }
 
 /// Lets a tag that is there go on above the ids that tables have.
-async fn raise(keys: &Keys, tag: &Tag, highest: &Highest) -> Result<(), Failure> {
+async fn raise(keys: &Keys, tag: &Tag, highest: &Highest, done: &Done) -> Result<(), Failure> {
     let id = highest.id;
     let tags = keys.tags().await?;
     let is_below = |listing: &TagListing| listing.tag == tag.as_str() && listing.next <= id;
     if tags.iter().any(is_below) {
         let tag = tag.clone();
         keys.advance(&Above::Tag { tag, id }).await?;
-        println!("raised tag \"{}\" above {id}, {highest}", highest.tag);
+        let tag = &highest.tag;
+        done.tell(format_args!("raised tag \"{tag}\" above {id}, {highest}"));
     }
     Ok(())
 }

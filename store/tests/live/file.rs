@@ -106,6 +106,24 @@ fn only_init_makes_a_file_and_only_out_of_nothing() -> Result<()> {
     })
 }
 
+/// It is `init` that says so, which is not told to run `init`.
+#[test]
+fn whoever_makes_a_file_is_told_of_a_directory_that_is_not_there() -> Result<()> {
+    let schema = Schema::of(Engine::File, "no-directory")?;
+    let directory = schema.file().with_file_name("no-directory-here");
+    let raw = RawStoreSettings {
+        url: format!("file:{}", directory.join("store.db").display()),
+        ..schema.raw()
+    };
+    runtime()?.block_on(async {
+        let failure = open(&raw)?.init().await.unwrap_err().to_string();
+        let wanted = format!("the directory {} is not there", directory.display());
+        assert!(failure.contains(&wanted), "{failure}");
+        assert!(!failure.contains("keywright init"), "{failure}");
+        Ok(())
+    })
+}
+
 /// Nothing is taken of a copy until somebody says that the original is used no more; and then a gap is left.
 #[test]
 fn a_copy_is_another_store() -> Result<()> {

@@ -45,6 +45,7 @@ pub(super) fn create(
 ) -> Result<Made, FileError> {
     let path = settings.path.as_path();
     let directory = path.parent().ok_or(FileError::Missing)?;
+    see_that_it_is_there(directory)?;
     check_file_system(directory, settings)?;
     let is_new = make(path, directory)?;
     let place = Place::of(path)?;
@@ -53,6 +54,17 @@ pub(super) fn create(
     drop(connection);
     sync(directory)?;
     Ok(if is_new { Made::New } else { made })
+}
+
+/// Whoever makes a store is told what is missing, which is no file.
+fn see_that_it_is_there(directory: &Path) -> Result<(), FileError> {
+    match directory.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(FileError::NoDirectory(directory.display().to_string()))
+        }
+        Err(error) => Err(FileError::of_io(&error)),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// The name is on the disk, too, before anything is kept in the file.

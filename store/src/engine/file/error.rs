@@ -9,6 +9,9 @@ use thiserror::Error;
 pub(crate) enum FileError {
     #[error("there is no such file")]
     Missing,
+    /// Told by `init` only: to everybody else a file is missing, which may have been there.
+    #[error("the directory {0} is not there")]
+    NoDirectory(String),
     #[error("it is not a file, or has several names")]
     NotPlain,
     /// Programs that see it elsewhere have another log of what was committed.
@@ -129,6 +132,9 @@ impl FileError {
             // Whoever makes a new one in place of one that is away gets the first ids again.
             Self::Missing => Some(
                 "is its disk mounted? keywright init is for a store that never was, or was lost: then keywright advance, too",
+            ),
+            Self::NoDirectory(_) => Some(
+                "is its disk mounted? for a new store make the directory, which the program's user must be able to write",
             ),
             Self::Empty | Self::NoTable(_) => Some("run keywright init"),
             Self::Foreign | Self::NotPlain => Some("name another file in url of [store]"),
