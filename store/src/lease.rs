@@ -26,6 +26,8 @@ pub struct LeaseRow {
     pub worker_id: u32,
     /// Who holds it; `None` after it was released.
     pub owner: Option<String>,
+    /// Which machine and process that is, or was last, for people.
+    pub holder: Option<String>,
     /// Counts owners.
     pub epoch: u64,
     /// The bound, unix milliseconds: states before it may have been issued.
@@ -215,7 +217,12 @@ fn choose(rows: &[LeaseRow], claimant: &Claimant) -> Result<u32, NoLease> {
         return match row_of(request) {
             Some(row) if !may_take(row, claimant) => Err(NoLease::InUse {
                 worker_id: request,
-                owner: row.owner.clone().unwrap_or_default(),
+                holder: row
+                    .holder
+                    .as_ref()
+                    .or(row.owner.as_ref())
+                    .cloned()
+                    .unwrap_or_default(),
             }),
             Some(_) | None => Ok(request),
         };

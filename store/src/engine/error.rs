@@ -226,7 +226,12 @@ impl StoreError {
             (_, Some(Refusal::ShutOut | Refusal::Denied)) => {
                 Some("check url of [store], its password, and the grants of its account")
             }
-            (Self::TimedOut { ms: _ } | Self::Client(_) | Self::Postgres(_), None) => {
+            // Connecting takes as long in vain as waiting for a lock does.
+            (Self::TimedOut { ms: _ }, None) => Some(
+                "is the server there, and the address in url of [store] right? if it answers others, a session may hold a lock on what is asked \
+                 for: end that session",
+            ),
+            (Self::Client(_) | Self::Postgres(_), None) => {
                 Some("is the server there, and the address in url of [store] right?")
             }
             (Self::Warned, None) => Some("look at the server's log, and at its standbys"),
@@ -241,6 +246,19 @@ mod tests {
     use std::error::Error;
 
     use super::*;
+
+    #[test]
+    fn who_waits_in_vain_is_told_of_locks_and_who_is_not_let_in_is_not() {
+        let hint = |error: StoreError| error.hint().unwrap_or_default();
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let refused = hint(mysql_async::Error::from(refused).into());
+        let late = hint(StoreError::TimedOut { ms: 2_000 });
+        for told in [refused, late] {
+            assert!(told.contains("url of [store]"), "{told}");
+        }
+        assert!(late.contains("hold a lock"), "{late}");
+        assert!(!refused.contains("lock"), "{refused}");
+    }
 
     #[test]
     fn what_happened_is_told_once() {

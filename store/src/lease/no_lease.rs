@@ -8,12 +8,12 @@ use crate::worker_ids::{NumberTable, WorkerIds};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoLease {
     /// The worker id insisted on is another's.
-    #[error("worker id {worker_id} is leased by \"{owner}\"")]
+    #[error("worker id {worker_id} is leased by {holder}")]
     InUse {
         /// The worker id.
         worker_id: u32,
-        /// Who holds it.
-        owner: String,
+        /// The machine and process that hold it, as `keywright worker list` says them.
+        holder: String,
     },
     /// The table has given more than the layout has.
     #[error(
@@ -120,7 +120,7 @@ impl NoLease {
             } => true,
             Self::InUse {
                 worker_id: _,
-                owner: _,
+                holder: _,
             }
             | Self::NoneFree { worker_id_max: _ }
             | Self::BucketsClosed

@@ -19,6 +19,7 @@ fn row(worker_id: u32, owner: Option<&str>) -> LeaseRow {
     LeaseRow {
         worker_id,
         owner: owner.map(str::to_owned),
+        holder: owner.map(|owner| format!("{owner} pid 1")),
         epoch: 4,
         hi_ms: NOW_MS + 1_000,
         layout: Preset::Twitter.layout(),
@@ -93,7 +94,9 @@ fn a_worker_id_in_use_is_refused() {
         &LIMITS,
         &Era::default(),
     );
-    assert!(matches!(refused, Err(NoLease::InUse { worker_id: 1, .. })));
+    // By the words of the list of worker ids.
+    let told = refused.unwrap_err().to_string();
+    assert_eq!(told, "worker id 1 is leased by you pid 1");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::worker_ids::{IdRange, WorkerIds};
 /// Reads leases, by the store's clock.
 fn select(words: Words) -> String {
     format!(
-        "SELECT worker_id, owner, epoch, hi_ms, layout, server, expires_at <= {} AS expired FROM keywright_worker",
+        "SELECT worker_id, owner, holder, epoch, hi_ms, layout, server, expires_at <= {} AS expired FROM keywright_worker",
         words.now()
     )
 }
@@ -405,6 +405,7 @@ fn read_row(row: &Row) -> Result<LeaseRow, StoreError> {
     Ok(LeaseRow {
         worker_id: column(row, "worker_id")?,
         owner: column(row, "owner")?,
+        holder: column(row, "holder")?,
         epoch: column(row, "epoch")?,
         hi_ms: column(row, "hi_ms")?,
         layout,

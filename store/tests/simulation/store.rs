@@ -91,6 +91,7 @@ impl Store {
                 row: LeaseRow {
                     worker_id,
                     owner: None,
+                    holder: None,
                     epoch: 0,
                     hi_ms: 0,
                     layout: self.layout,

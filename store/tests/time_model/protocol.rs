@@ -180,6 +180,7 @@ fn lease_rows(rows: &Rows, layout: Layout) -> Vec<LeaseRow> {
         Some(LeaseRow {
             worker_id,
             owner: row.owner.map(|owner| owner.to_string()),
+            holder: None,
             epoch: row.epoch.into(),
             hi_ms: ms_of(row.bound),
             layout,

@@ -15,6 +15,7 @@ fn row(worker_id: u32, owner: Option<&str>, hi_ms: i64) -> LeaseRow {
     LeaseRow {
         worker_id,
         owner: owner.map(str::to_owned),
+        holder: owner.map(|owner| format!("{owner} pid 1")),
         epoch: 3,
         hi_ms,
         layout: twitter(),

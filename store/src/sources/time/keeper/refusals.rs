@@ -76,15 +76,15 @@ impl Keeper {
         match no_lease {
             NoLease::InUse {
                 worker_id: _,
-                owner: _,
+                holder: _,
             } if self.suspended => {
                 Failure::new(Cause::Suspended, message).hint("two proxies insist on one worker id")
             }
             NoLease::InUse {
                 worker_id: _,
-                owner: _,
+                holder: _,
             } => Failure::new(Cause::WorkerIdInUse, message).hint(
-                "choose another worker_id, leave it out, or wait until the lease has expired",
+                "choose another worker_id, or leave it out; if that program was killed, wait until its lease has expired (lease_ms)",
             ),
             NoLease::NumbersUsedUp {
                 table: _,
@@ -114,7 +114,7 @@ impl Keeper {
                 worker_id: _,
                 layout: _,
             } => Failure::new(Cause::LayoutOverlap, message)
-                .hint("give all proxies of one store the same layout"),
+                .hint("give all programs of one store the same layout; if the one that has that lease was killed, wait until it has expired (lease_ms)"),
             NoLease::LayoutOverlap {
                 worker_id: _,
                 old: _,
