@@ -105,12 +105,12 @@ impl Dialect {
         )
     }
 
-    /// Reads the names, numbers, steps and orders of all tags that were not dropped.
+    /// Reads the names, numbers, steps and orders of all tags that were not dropped, and where those of Keywright's own table end.
     pub(crate) fn select_all(self, table: &TableName) -> String {
         let (number, order, those) = match self {
             Self::Keywright => (
                 "hi",
-                "issue_order, hide_bits, hide_fingerprint",
+                "id_max, issue_order, hide_bits, hide_fingerprint",
                 " WHERE dropped_ms IS NULL",
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => {

@@ -8,6 +8,7 @@ use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
 use keywright_proxy::in_force;
 use keywright_proxy::schema::{self, Extent, Finding, Severity, Snapshot};
+use keywright_proxy::serve::listening::addresses_missing;
 use keywright_proxy::switch::rule_name;
 use keywright_session::Mode;
 use keywright_store::Keys;
@@ -103,6 +104,10 @@ impl Check {
         let exposed = configured.exposed_secrets().into_iter();
         let exposed = exposed.map(|warning| Reported::new(None, Severity::Warning, warning));
         let mut told: Vec<Reported> = exposed.collect();
+        // It may be checked elsewhere than where it runs, or before an address comes over.
+        let missing = addresses_missing(configured).into_iter();
+        let missing = missing.map(|what| format!("{what}; run does not start on this machine"));
+        told.extend(missing.map(|what| Reported::new(None, Severity::Warning, what)));
         for finding in keys.check(&tags(configured, &config)).await {
             let severity = match finding.severity {
                 keywright_store::Severity::Error => Severity::Error,

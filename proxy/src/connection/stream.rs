@@ -328,12 +328,28 @@ pub(crate) fn can_be_bound(target: &str) -> io::Result<()> {
             Err(_) => Ok(()),
         };
     }
+    bind_one_of(target.to_socket_addrs()?)
+}
+
+/// That this machine has the address, whoever listens at its port.
+///
+/// # Errors
+/// It has none such, or the name leads nowhere.
+pub(crate) fn is_address_here(target: &str) -> io::Result<()> {
+    if target.starts_with("unix:") {
+        return Ok(());
+    }
+    let addresses = target.to_socket_addrs()?;
+    bind_one_of(addresses.map(|address| SocketAddr::new(address.ip(), 0)))
+}
+
+/// One of them is enough.
+fn bind_one_of(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<()> {
     let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
-    for address in target.to_socket_addrs()? {
+    for address in addresses {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         outcome = socket.bind(&address.into());
-        // One of them is enough.
         if outcome.is_ok() {
             break;
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use keywright_store::server_identity;
+use anyhow::{Context, Result, anyhow};
+use keywright_store::{innermost, server_identity};
 use mysql_async::Conn;
 use tokio::time::timeout;
 
@@ -42,13 +42,17 @@ async fn identity_by_admin(config: &Config, listener: &Listener) -> Result<Strin
 async fn identity_at(config: &Config, admin: &Admin, address: &str) -> Result<String> {
     let opts = admin.opts_at(address);
     let opts = opts.context("its address cannot be read")?;
-    let looked = async { identity_of(Conn::new(opts).await?).await };
+    let looked = async {
+        // The driver's errors repeat what is inside of them.
+        let conn = Conn::new(opts).await;
+        identity_of(conn.map_err(|error| anyhow!("{}", innermost(&error)))?).await
+    };
     in_time(config, looked).await
 }
 
 async fn identity_of(mut conn: Conn) -> Result<String> {
     let identity = server_identity(&mut conn).await;
-    let identity = identity.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let identity = identity.map_err(|failure| anyhow!("{failure}"))?;
     conn.disconnect().await?;
     Ok(identity)
 }

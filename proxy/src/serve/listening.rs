@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use listenfd::ListenFd;
 
 use crate::config::Config;
-use crate::connection::stream::{Acceptor, Bound, can_be_bound};
+use crate::connection::stream::{Acceptor, Bound, can_be_bound, is_address_here};
 
 /// What sockets are for.
 const LISTENING: &str = "listening";
@@ -59,9 +59,7 @@ impl InheritedSockets {
     /// # Errors
     /// An address is in use, or not ours to bind.
     pub fn see_that_the_rest_can_be_bound(&self, config: &Config) -> Result<()> {
-        let listeners = config.binds().map(|bind| (LISTENING, bind));
-        let metrics = config.metrics.as_deref().map(|bind| (METRICS, bind));
-        for (what, bind) in metrics.into_iter().chain(listeners) {
+        for (what, bind) in all_of(config) {
             if !self.0.iter().any(|bound| bound.is_at(bind)) {
                 can_be_bound(bind).map_err(|error| not_bound(what, bind, &error))?;
             }
@@ -132,6 +130,24 @@ impl Listening {
     }
 }
 
+/// What the configuration names to be bound, and what for.
+fn all_of(config: &Config) -> impl Iterator<Item = (&'static str, &str)> {
+    let listeners = config.binds().map(|bind| (LISTENING, bind));
+    let metrics = config.metrics.as_deref().map(|bind| (METRICS, bind));
+    metrics.into_iter().chain(listeners)
+}
+
+/// Why the program would not start on this machine: addresses that it does not have. Whether a port is free is not asked, since it may be
+/// the program itself that has it.
+#[must_use]
+pub fn addresses_missing(config: &Config) -> Vec<String> {
+    let missing = all_of(config).filter_map(|(what, bind)| {
+        let error = is_address_here(bind).err()?;
+        Some(not_bound(what, bind, &error).to_string())
+    });
+    missing.collect()
+}
+
 /// Why a socket is not there, with what to look at.
 fn not_bound(what: &str, bind: &str, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
@@ -156,8 +172,29 @@ mod tests {
 
     use socket2::SockRef;
 
-    use super::{Bound, InheritedSockets};
+    use super::{Bound, InheritedSockets, addresses_missing};
+    use crate::config::Config;
     use crate::connection::stream::Accepted;
+
+    #[test]
+    fn addresses_of_other_machines_are_missing_and_ports_in_use_are_not() -> anyhow::Result<()> {
+        let in_use = Bound::bind("127.0.0.1:0")?;
+        let port = |bind: &str| {
+            format!(
+                "[[listener]]\nprotocol = \"redis\"\nbind = \"{bind}\"\nusers = true\nusers_without_tls = true\nkeys = {{ id = \"uuid_v7\" }}\n"
+            )
+        };
+        // RFC 5737: nobody has it.
+        let ports = [port(&in_use.name()), port("192.0.2.1:6399")].concat();
+        let store = "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n";
+        let missing = addresses_missing(&Config::parse(&format!("{store}{ports}"))?);
+        let [told] = missing.as_slice() else {
+            panic!("{missing:?}");
+        };
+        assert!(told.starts_with("listening on 192.0.2.1:6399: "), "{told}");
+        assert!(told.contains("this machine has no such address"), "{told}");
+        Ok(())
+    }
 
     /// No call for each client, and no setting of whoever made the socket.
     #[tokio::test]

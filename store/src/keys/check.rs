@@ -149,21 +149,42 @@ impl Keys {
     }
 
     async fn check_tags(&self, tags: &[Tag]) -> Vec<Finding> {
-        let error = |failure: Failure| Finding {
-            store: String::new(),
-            severity: Severity::Error,
-            message: failure.to_string(),
+        let finding = |severity| {
+            move |message| Finding {
+                store: String::new(),
+                severity,
+                message,
+            }
         };
+        let error = |failure: Failure| finding(Severity::Error)(failure.to_string());
         match self.missing_here(tags).await {
             Ok(missing) => {
                 let missing = missing.iter().map(|tag| unknown(&self.0.store, tag));
                 let strict = self.check_strict(tags).await.unwrap_or_else(Some);
                 let hidden = self.check_hidden_here(tags).await;
                 let hidden = hidden.unwrap_or_else(|failure| vec![failure]);
-                missing.chain(strict).chain(hidden).map(error).collect()
+                // No error: programs start, and give keys of all other tags.
+                let exhausted = self.exhausted_here(tags).await.unwrap_or_default();
+                let warnings = exhausted.into_iter().map(finding(Severity::Warning));
+                let errors = missing.chain(strict).chain(hidden).map(error);
+                errors.chain(warnings).collect()
             }
             Err(failure) => vec![error(failure)],
         }
+    }
+
+    /// That nothing is left to reserve of some of these tags.
+    async fn exhausted_here(&self, tags: &[Tag]) -> Result<Vec<String>, Failure> {
+        let there = self.tags_here().await?;
+        let told = tags.iter().filter_map(|tag| {
+            let row = there.iter().find(|row| self.names(row, tag))?;
+            let id_max = row.id_max.filter(|id_max| row.next > *id_max)?;
+            Some(format!(
+                "tag \"{tag}\" is exhausted at {id_max}: whoever needs a key of it gets none, once programs have given what they have reserved \
+                 (a larger id_max, or another tag)"
+            ))
+        });
+        Ok(told.collect())
     }
 
     /// Why the store gives no keys of some of these tags: they were made with another permutation than this program has for them, or with

@@ -63,6 +63,8 @@ pub struct TagListing {
     pub tag: String,
     /// The first id that nobody was given: `hi`, or what follows from `max_id`.
     pub next: u64,
+    /// The largest id that it may issue, where its table says so.
+    pub id_max: Option<u64>,
     /// Column `step`.
     pub step: u64,
     /// In which order its ids are issued; what stands there is none where nobody knows.
@@ -301,6 +303,10 @@ impl Transaction<Vec<TagListing>> for ListTags {
                 Ok(TagListing {
                     tag: column(row, "tag")?,
                     next: ends.first_free(column(row, "number")?),
+                    id_max: match self.store.dialect {
+                        Dialect::Keywright => Some(column(row, "id_max")?),
+                        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => None,
+                    },
                     step: column(row, "step")?,
                     order: TagOrder::parse(&column::<String>(row, "issue_order")?),
                     hiding: match self.store.dialect {

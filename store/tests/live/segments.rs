@@ -1,7 +1,7 @@
 //! Keywright's own table: making it, many issuers, limits of a tag.
 
 use keywright_core::{Cause, Step};
-use keywright_store::{KeySpec, OWN_TABLES, Stride, TagOptions};
+use keywright_store::{Finding, KeySpec, OWN_TABLES, Severity, Stride, TagOptions};
 use keywright_testkit::Result;
 
 use crate::common::{
@@ -129,6 +129,13 @@ fn a_tag_ends_at_its_largest_id_and_never_wraps(engine: Engine) -> Result<()> {
         };
         assert_eq!(last.cause(), Cause::TagExhausted);
         assert_eq!(log.max(), 1_000);
+        let told = keys.check(&[tag("short")]).await;
+        let is_told = |of: &Finding| of.message.starts_with("tag \"short\" is exhausted at 1000");
+        let warned = told.iter().filter(|of| is_told(of));
+        assert!(
+            warned.map(|of| of.severity).eq([Severity::Warning]),
+            "{told:?}"
+        );
         let unknown = keys
             .source(&segment("nobody"))?
             .take(1, true)
