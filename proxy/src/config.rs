@@ -13,6 +13,7 @@ mod place;
 pub mod port;
 mod ranges_only;
 mod raw;
+mod relisten;
 mod rule;
 pub mod secret_files;
 pub mod tls;
@@ -122,17 +123,6 @@ impl Config {
     /// How long a program holds a switch up of which the store hears nothing, milliseconds.
     pub fn peer_wait_ms(&self) -> u64 {
         self.switch_peer_wait_s.saturating_mul(1_000)
-    }
-
-    /// Whether nothing that is listened on differs, but in what may change while the program runs.
-    pub fn listens_as(&self, newer: &Config) -> bool {
-        let (listeners, ports) = (&self.listeners, &self.ports);
-        let mut same_listeners = listeners.iter().zip(&newer.listeners);
-        let mut same_ports = ports.iter().zip(&newer.ports);
-        listeners.len() == newer.listeners.len()
-            && ports.len() == newer.ports.len()
-            && same_listeners.all(|(old, new)| old.can_become(new))
-            && same_ports.all(|(old, new)| old.can_become(new))
     }
 
     /// Whether it differs in what only a start takes.

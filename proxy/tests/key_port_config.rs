@@ -293,7 +293,10 @@ fn users_do_not_come_to_a_listener_while_it_runs() -> Result<()> {
     let keys = "keys = { a = \"segment:a\" }\n";
     let without = Config::parse(&with(keys))?;
     let users = Config::parse(&with(&format!("{keys}users = true\n")))?;
-    assert!(!without.listens_as(&users) && !users.listens_as(&without));
+    for (one, other) in [(&without, &users), (&users, &without)] {
+        let told = one.listens_otherwise(other);
+        assert_eq!(told.as_deref(), Some("127.0.0.1:6399 differs in users"));
+    }
     assert!(users.has_users() && !without.has_users());
     Ok(())
 }

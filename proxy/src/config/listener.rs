@@ -170,23 +170,6 @@ pub struct Protection {
     pub rsa_key: Option<Arc<OwnKey>>,
 }
 
-impl Listener {
-    /// Whether nothing differs but what may change while the proxy runs.
-    #[must_use]
-    pub fn can_become(&self, other: &Listener) -> bool {
-        let headers = |of: &Listener| (of.proxy_protocol, of.upstream_proxy_protocol);
-        let same_admin = match (&self.admin, &other.admin) {
-            (Some(one), Some(other)) => one.is_same_place(other),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        (&self.bind, &self.upstream, self.unchecked)
-            == (&other.bind, &other.upstream, other.unchecked)
-            && same_admin
-            && headers(self) == headers(other)
-    }
-}
-
 pub(super) const MYSQL: &str = "mysql";
 
 /// Options that are about a server, and whether they are there.

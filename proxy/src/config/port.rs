@@ -82,13 +82,6 @@ impl fmt::Debug for Port {
 }
 
 impl Port {
-    /// Whether nothing differs but what may change while the program runs: names, hosts, password and certificates.
-    #[must_use]
-    pub fn can_become(&self, other: &Port) -> bool {
-        let fixed = |of: &Port| (of.limits, of.protocol, of.tls.is_some(), of.has_users);
-        self.bind == other.bind && self.order == other.order && fixed(self) == fixed(other)
-    }
-
     /// The tags that its names need.
     pub fn tags(&self) -> impl Iterator<Item = &Tag> {
         self.keys.values().filter_map(KeySpec::tag)

@@ -23,8 +23,8 @@ impl Running<'_> {
     /// they are until the next start.
     pub(super) async fn reload(&mut self) -> Result<()> {
         let config = self.file.load()?;
-        if !self.config.listens_as(&config) {
-            bail!("listeners have changed, which needs a restart");
+        if let Some(changes) = self.config.listens_otherwise(&config) {
+            bail!("listeners have changed, which needs a restart: {changes}");
         }
         self.in_force.may_leave(&config)?;
         hidden::have_not_changed(&self.config, &config)?;
