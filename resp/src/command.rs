@@ -1,6 +1,7 @@
 //! What a request asks for.
 
 mod alter;
+mod help;
 mod keywright;
 mod refusal;
 pub mod table;
@@ -8,6 +9,7 @@ mod user;
 mod word;
 
 pub use alter::Altered;
+pub use help::HELP;
 pub use keywright::KeywrightCommand;
 pub use refusal::Refusal;
 pub use user::{Granted, Secret, UserCommand};

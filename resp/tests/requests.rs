@@ -3,8 +3,8 @@
 mod oracle;
 
 use keywright_resp::command::{
-    Altered, ClientCommand, ClusterQuery, Command, CommandQuery, Granted, Hello, KeywrightCommand,
-    Login, Refusal, Secret, UserCommand, table,
+    Altered, ClientCommand, ClusterQuery, Command, CommandQuery, Granted, HELP, Hello,
+    KeywrightCommand, Login, Refusal, Secret, UserCommand, table,
 };
 use keywright_resp::fault::Fault;
 use keywright_resp::reply::Protocol;
@@ -238,6 +238,7 @@ fn commands_are_read_in_any_case() {
                 },
             }),
         ),
+        ("keywright help", Command::Keywright(KeywrightCommand::Help)),
         (
             "keywright drop orders",
             Command::Keywright(KeywrightCommand::Drop(b"orders")),
@@ -281,6 +282,16 @@ fn commands_are_read_in_any_case() {
     };
     let shown = format!("{:?} {add:?}", login(b"app"));
     assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn help_names_all_commands_behind_keywright() {
+    let row = table::find(b"KEYWRIGHT").unwrap();
+    let (names, _) = row.summary.split_once(':').unwrap();
+    for name in names.split(", ") {
+        let is_told = HELP.iter().any(|line| line.split(' ').next() == Some(name));
+        assert!(is_told, "{name}");
+    }
 }
 
 #[test]
@@ -334,6 +345,15 @@ fn what_is_refused_is_refused_with_the_reason() {
             "keywright user show",
             "unknown subcommand 'show' of KEYWRIGHT USER",
         ),
+        (
+            "keywright",
+            "wrong number of arguments for 'keywright' command. Try KEYWRIGHT HELP.",
+        ),
+        (
+            "keywright none",
+            "unknown subcommand 'none' of KEYWRIGHT. Try KEYWRIGHT HELP.",
+        ),
+        ("keywright help me", "wrong number"),
         ("keywright demote a", "wrong number"),
         ("keywright create a some b", "syntax error"),
         ("keywright create a order", "wrong number"),

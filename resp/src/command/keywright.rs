@@ -54,6 +54,8 @@ pub enum KeywrightCommand<'a> {
     },
     /// Who may do what.
     User(UserCommand<'a>),
+    /// Which of these commands there are.
+    Help,
 }
 
 impl<'a> KeywrightCommand<'a> {
@@ -119,10 +121,11 @@ impl<'a> KeywrightCommand<'a> {
                 altered: Altered::parse(request)?,
             }),
             (b"DROP", 3) => name.map(Self::Drop).ok_or_else(arity),
+            (b"HELP", 2) => Ok(Self::Help),
             (b"USER", _) => UserCommand::parse(request).map(Self::User),
             (
                 b"NEXT" | b"DECODE" | b"LIST" | b"STATS" | b"ABOUT" | b"CREATE" | b"ADVANCE"
-                | b"ALTER" | b"DROP" | b"DEMOTE",
+                | b"ALTER" | b"DROP" | b"DEMOTE" | b"HELP",
                 _,
             ) => Err(arity()),
             _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),

@@ -32,6 +32,8 @@ const SHOWN_BYTES_MAX: usize = 64;
 
 const COUNTERS: &str = "keys are given once and in ascending order: nothing sets, changes, lowers or deletes them (INCR name, INCRBY name n)";
 const TRANSACTIONS: &str = "there are no transactions: send the commands one after another in a pipeline (redis-py: pipeline(transaction=False))";
+/// Of which commands there is help.
+const WITH_HELP: &str = "KEYWRIGHT";
 const OTHER_DATA: &str = "this is a key port: it gives keys (INCR name, INCRBY name n, KEYWRIGHT NEXT name) and keeps nothing else";
 
 impl<'a> Refusal<'a> {
@@ -77,6 +79,14 @@ fn shown(bytes: &[u8]) -> impl fmt::Display + '_ {
     part.escape_ascii()
 }
 
+/// What tells of the command's arguments.
+fn help(command: &str) -> &'static str {
+    match command.starts_with(WITH_HELP) {
+        true => ". Try KEYWRIGHT HELP.",
+        false => "",
+    }
+}
+
 impl fmt::Display for Refusal<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,12 +94,16 @@ impl fmt::Display for Refusal<'_> {
             Self::Unsupported(reason) => out.write_str(reason),
             Self::Arity(command) => write!(
                 out,
-                "wrong number of arguments for '{}' command",
-                command.to_ascii_lowercase()
+                "wrong number of arguments for '{}' command{}",
+                command.to_ascii_lowercase(),
+                help(command)
             ),
-            Self::Subcommand(command, given) => {
-                write!(out, "unknown subcommand '{}' of {command}", shown(given))
-            }
+            Self::Subcommand(command, given) => write!(
+                out,
+                "unknown subcommand '{}' of {command}{}",
+                shown(given),
+                help(command)
+            ),
             Self::Syntax(command) => write!(out, "syntax error in the options of {command}"),
             Self::NotInteger => out.write_str("value is not an integer or out of range"),
             Self::Database => out.write_str("DB index is out of range: there is only database 0"),

@@ -105,7 +105,7 @@ pub const ROWS: [Row; 21] = [
         "KEYWRIGHT",
         -2,
         NONE,
-        "NEXT, DECODE, LIST, STATS, ABOUT, CREATE, ALTER, ADVANCE, DROP, DEMOTE, USER: what Redis has no command for.",
+        "NEXT, DECODE, LIST, STATS, ABOUT, CREATE, ALTER, ADVANCE, DROP, DEMOTE, USER, HELP: what Redis has no command for.",
     ),
 ];
 

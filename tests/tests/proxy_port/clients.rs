@@ -41,6 +41,9 @@ fn redis_cli_takes_keys() -> Result<()> {
     assert_eq!(cli("INCR orders")?, "1\n");
     assert_eq!(cli("-3 INCRBY orders 5")?, "6\n");
     assert_has(&cli("KEYWRIGHT LIST")?, &["orders", "segment:orders"]);
+    let help = cli("KEYWRIGHT HELP")?;
+    assert_has(&help, &["NEXT <name> [COUNT <n>]\n", "USER ADD"]);
+    assert_has(&cli("KEYWRIGHT ODD")?, &["Try KEYWRIGHT HELP"]);
     assert_has(&cli("INFO")?, &["keywright_version:"]);
     assert_has(
         &cli("COMMAND DOCS incr")?,

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use keywright_core::Cause;
 use keywright_resp::command::table::{self, Row};
-use keywright_resp::command::{ClientCommand, CommandQuery};
+use keywright_resp::command::{ClientCommand, CommandQuery, HELP};
 use keywright_resp::reply::Writer;
 use keywright_resp::request::Request;
 use keywright_store::Failure;
@@ -42,6 +42,12 @@ pub(super) fn hello(client: &Client, keys: &PortKeys, to: &mut Writer<'_>) {
     }
     to.bulk(b"modules");
     to.array(0);
+}
+
+/// Which commands there are behind `KEYWRIGHT`, a line each.
+pub(super) fn help(to: &mut Writer<'_>) {
+    to.array(HELP.len());
+    HELP.iter().for_each(|line| to.simple(line));
 }
 
 /// The program's clock: seconds and microseconds.

@@ -116,6 +116,7 @@ fn keywright(
             return keys_of(name, asked, client, to, context);
         }
         KeywrightCommand::Decode(id) => answer::decoded(id, keys, to),
+        KeywrightCommand::Help => answer::help(to),
         KeywrightCommand::List => answer::list(&who.names(keys), to),
         KeywrightCommand::Stats => answer::stats(&who.names(keys), keys, to),
         KeywrightCommand::About(name) => match who.may_use(name) {
