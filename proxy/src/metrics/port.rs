@@ -1,7 +1,7 @@
 //! What a key port counts.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub struct NameFigures {
     latency: Option<Latency>,
     /// The number that was given last; 0: none was.
     last: AtomicU64,
+    /// Whether the log says why its clients get nothing, which they are not told.
+    logged: AtomicBool,
 }
 
 /// Why the program ended a connection.
@@ -93,6 +95,7 @@ impl PortFigures {
                 given: self.series.counter(Metric::PortKeys, &[&self.bind, name]),
                 latency: has_latency.then(Latency::default),
                 last: AtomicU64::new(0),
+                logged: AtomicBool::new(false),
             })
         });
         Arc::clone(figures)
@@ -146,6 +149,11 @@ impl NameFigures {
         if let Some(latency) = &self.latency {
             latency.add(count, each);
         }
+    }
+
+    /// Whether the log is still to say why its clients get nothing. It says so once.
+    pub(crate) fn is_to_be_logged(&self) -> bool {
+        !self.logged.swap(true, Ordering::Relaxed)
     }
 
     /// So many keys were given.

@@ -64,10 +64,19 @@ fn clients_of_leaf_get_snowflake_ids_of_a_worker_id_that_was_chosen() -> Result<
     let refused = client.say("GET /api/snowflake/get/flakes")?;
     assert_eq!(refused.status, 500);
     assert_has(&refused.body, &["Result{id=-1, status=EXCEPTION}"]);
+    client.say("GET /api/snowflake/get/flakes")?;
     assert_eq!(
         port.metric("keywright_port_refused_total{name=\"flakes\",cause=\"worker_id_unset\"")?,
-        1
+        2
     );
+    // The operator hears what Leaf's answer has no room for, once.
+    let log = port.proxy.log();
+    let told: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("get no snowflake ids of \"flakes\""))
+        .collect();
+    assert_eq!(told.len(), 1, "{log}");
+    assert_has(told[0], &["set worker_id of [snowflake]"]);
     let port = Port::start_with("", |mut config| {
         config.more = "[snowflake]\nlayout = \"leaf\"\nworker_id = 77\n".to_owned();
         config

@@ -64,9 +64,14 @@ pub(super) fn request(
     if service == LeafService::Snowflake && !keys.has_own_worker_id {
         let message =
             "any worker id that is free is leased, and a server of Leaf may have the same";
-        let failure = Failure::new(Cause::WorkerIdUnset, message);
         let hint = "set worker_id of [snowflake] to one that no server of Leaf has";
-        return refused(failure.hint(hint));
+        let failure = Failure::new(Cause::WorkerIdUnset, message).hint(hint);
+        // Leaf's answer has room for a number only.
+        if named.figures.is_to_be_logged() {
+            let (name, bind) = (&named.name, &keys.port.bind);
+            tracing::warn!("{bind}: clients of Leaf get no snowflake ids of \"{name}\": {failure}");
+        }
+        return refused(failure);
     }
     Ok(KeyRequest::new(named, 1, Wants::Run))
 }
