@@ -262,18 +262,23 @@ fn pip(why: &'static str) -> Need {
     Need::new("python3-pip", why, is_there)
 }
 
-/// What making packages needs.
+/// What making all packages needs, besides what the extension is built with.
 pub(crate) fn to_package() -> Vec<Need> {
     let mut needs = to_build_program();
-    needs.extend([
+    needs.extend(to_pack());
+    needs
+}
+
+/// What making a package needs, whatever is in it.
+pub(crate) fn to_pack() -> Vec<Need> {
+    vec![
         Need::new(
             "dpkg-dev",
             "tells which libraries' packages a program needs",
             on_path("dpkg-shlibdeps"),
         ),
         Need::new("binutils", "takes debugging symbols out", on_path("strip")),
-    ]);
-    needs
+    ]
 }
 
 /// What walks through the documentation on bare machines need.

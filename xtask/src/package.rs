@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use self::contents::{Contents, empty, relative, stage_files};
 use crate::install::{PG_CONFIG, Server};
@@ -24,11 +24,35 @@ pub(crate) struct Package {
     /// The `pg_config` of the installation that the extension's package is for.
     #[arg(long, value_name = "PATH", default_value = PG_CONFIG)]
     pg_config: PathBuf,
+    /// One of the two packages alone; without, both.
+    #[arg(long, value_enum)]
+    only: Option<Half>,
+}
+
+/// One of the two packages.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Half {
+    /// The extension for PostgreSQL.
+    Postgres,
+    /// The program for MySQL, MariaDB and key ports.
+    Mysql,
 }
 
 impl Package {
     pub(crate) fn run(self) -> Result<()> {
-        for made in make(&Tree::ours()?, &self.pg_config)? {
+        let tree = Tree::ours()?;
+        let all = match self.only {
+            None => Vec::from(make(&tree, &self.pg_config)?),
+            Some(Half::Postgres) => {
+                needs::install(&needs::to_pack())?;
+                vec![of_extension(&tree, &self.pg_config)?]
+            }
+            Some(Half::Mysql) => {
+                needs::install(&needs::to_package())?;
+                vec![of_program(&tree)?]
+            }
+        };
+        for made in all {
             println!("{}\n{}", made.deb.display(), made.listed_deb);
             println!("{}\n{}", made.tarball.display(), made.listed_tarball);
         }
@@ -47,13 +71,23 @@ pub(crate) struct Made {
 /// The extension's package for that installation, and the program's, in `target/package` of the checkout.
 pub(crate) fn make(tree: &Tree, pg_config: &Path) -> Result<[Made; 2]> {
     needs::install(&needs::to_package())?;
+    Ok([of_extension(tree, pg_config)?, of_program(tree)?])
+}
+
+fn of_extension(tree: &Tree, pg_config: &Path) -> Result<Made> {
     let server = Server::built_of(tree, pg_config)?;
+    pack(&extension::contents(tree, &server)?, &directory(tree)?)
+}
+
+fn of_program(tree: &Tree) -> Result<Made> {
+    let dir = directory(tree)?;
+    pack(&program::contents(tree, &dir)?, &dir)
+}
+
+fn directory(tree: &Tree) -> Result<PathBuf> {
     let dir = tree.root.join("target/package");
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    Ok([
-        pack(&extension::contents(tree, &server)?, &dir)?,
-        pack(&program::contents(tree, &dir)?, &dir)?,
-    ])
+    Ok(dir)
 }
 
 fn pack(contents: &Contents, dir: &Path) -> Result<Made> {

@@ -40,11 +40,7 @@ impl<'a> Walk<'a> {
     /// One line of a block. That the packages are made was done before the walk, where Rust is.
     pub(super) fn line(&self, block: &Block, line: &str) -> Result<String> {
         let command = without_comment(line);
-        let made = [
-            "cargo xtask package".to_owned(),
-            format!("cargo xtask package --pg-config {PG_CONFIG}"),
-        ];
-        if command.is_empty() || made.contains(&command.to_owned()) {
+        if command.is_empty() || made_before().iter().any(|line| line == command) {
             return Ok(String::new());
         }
         let said = self.machine.run(line)?;
@@ -125,6 +121,15 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The lines that make packages.
+fn made_before() -> [String; 3] {
+    [
+        "cargo xtask package --only postgres".to_owned(),
+        format!("cargo xtask package --only postgres --pg-config {PG_CONFIG}"),
+        "cargo xtask package --only mysql".to_owned(),
+    ]
+}
+
 /// SQL in a database of the machine's PostgreSQL, as its superuser.
 pub(super) fn psql(machine: &Machine, database: &str, sql: &str) -> Result<String> {
     let psql =
@@ -151,4 +156,21 @@ fn without_comment(line: &str) -> &str {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::made_before;
+    use crate::Arguments;
+
+    /// Nobody types them on a walk.
+    #[test]
+    fn lines_that_make_packages_are_commands() {
+        for line in made_before() {
+            let words = line.split(' ').skip(1);
+            assert!(Arguments::try_parse_from(words).is_ok(), "{line}");
+        }
+    }
 }
