@@ -2,7 +2,7 @@
 
 use keywright_store::KeySpec;
 
-use crate::config::Config;
+use crate::config::{Config, Configured};
 use crate::schema::finding::{Finding, Severity};
 use crate::schema::matched::Matched;
 use crate::schema::snapshot::Settings;
@@ -28,15 +28,22 @@ fn increment(settings: &Settings, config: &Config) -> Vec<String> {
     let increment = settings.increment;
     let mut found = Vec::new();
     if increment != 1 {
+        let is_wanted = |rule: &Configured| apart(rule, config).is_some_and(|apart| apart > 1);
+        // It may be left from the time when servers divided the numbers among themselves.
+        let advice = match config.rules.iter().any(is_wanted) {
+            true => "",
+            false => {
+                "; where no table counts natively any more, SET GLOBAL auto_increment_increment = 1, auto_increment_offset = 1, and in the server's \
+                 configuration"
+            }
+        };
         found.push(format!(
-            "auto_increment_increment is {increment}: keys of one statement are spaced by it"
+            "auto_increment_increment is {increment}: keys of one statement are spaced by it{advice}"
         ));
     }
     for configured in &config.rules {
-        let apart = match &configured.spec {
-            KeySpec::Stride(stride) => stride.residue().modulus(),
-            KeySpec::Snowflake => config.store.layout().apart(),
-            KeySpec::Segment(_) | KeySpec::Readable(_) | KeySpec::Uuid { .. } => continue,
+        let Some(apart) = apart(configured, config) else {
+            continue;
         };
         if !increment.is_multiple_of(apart) {
             let advice = match apart <= INCREMENT_MAX {
@@ -53,6 +60,15 @@ fn increment(settings: &Settings, config: &Config) -> Vec<String> {
         }
     }
     found
+}
+
+/// How far the keys of a rule are apart, where that is the same for all.
+fn apart(configured: &Configured, config: &Config) -> Option<u64> {
+    match &configured.spec {
+        KeySpec::Stride(stride) => Some(stride.residue().modulus()),
+        KeySpec::Snowflake => Some(config.store.layout().apart()),
+        KeySpec::Segment(_) | KeySpec::Readable(_) | KeySpec::Uuid { .. } => None,
+    }
 }
 
 /// A server that gives clients up before the proxy does counts them against the proxy's address.
