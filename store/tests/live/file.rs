@@ -109,8 +109,8 @@ fn only_init_makes_a_file_and_only_out_of_nothing() -> Result<()> {
 /// It is `init` that says so, which is not told to run `init`.
 #[test]
 fn whoever_makes_a_file_is_told_of_a_directory_that_is_not_there() -> Result<()> {
-    let schema = Schema::of(Engine::File, "no-directory")?;
-    let directory = schema.file().with_file_name("no-directory-here");
+    let schema = Schema::of(Engine::File, "nodirectory")?;
+    let directory = schema.file().with_file_name("no_directory_here");
     let raw = RawStoreSettings {
         url: format!("file:{}", directory.join("store.db").display()),
         ..schema.raw()
