@@ -93,6 +93,11 @@ pub(crate) struct TagDefaults {
 }
 
 impl StoreSettings {
+    /// Whether a part of what is reserved is kept in a file, for a start while the store is away.
+    pub fn keeps_ranges(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// Checks the settings; reads the password file.
     ///
     /// # Errors

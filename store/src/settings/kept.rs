@@ -2,16 +2,9 @@
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
-use super::{StoreSettings, redis};
+use super::redis;
 use crate::dialect::Dialect;
 use crate::kept::keeper::KeptSettings;
-
-impl StoreSettings {
-    /// Whether a part of what is reserved is kept in a file, for a start while the store is away.
-    pub fn keeps_ranges(&self) -> bool {
-        self.kept.is_some()
-    }
-}
 
 pub(super) fn settings(
     store: &RawStoreSettings,

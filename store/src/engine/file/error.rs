@@ -9,7 +9,7 @@ use thiserror::Error;
 pub(crate) enum FileError {
     #[error("there is no such file")]
     Missing,
-    /// Told by `init` only: to everybody else a file is missing, which may have been there.
+    /// Only `init` says so: to everybody else a file is missing, which may have been there.
     #[error("the directory {0} is not there")]
     NoDirectory(String),
     #[error("it is not a file, or has several names")]
