@@ -170,6 +170,7 @@ async fn enter(
     let mut login = Login {
         facts,
         must_see_change_user: is_local || ways != Ways::Alike,
+        connection: greeting.connection,
         challenge: Vec::new(),
         own_key: Arc::clone(own_key),
     };

@@ -1,6 +1,7 @@
 //! What connections follow: the configuration, and for rules that are switched what the store says is in force.
 
 pub mod context;
+mod in_the_way;
 pub(crate) mod key_log;
 pub(crate) mod snapshot;
 mod sources;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
+use crate::in_force::in_the_way::in_the_way;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::in_force::sources::{follow_generations, follow_generations_but, held_by, leaving};
 use crate::in_force::state::State;
@@ -369,6 +371,10 @@ impl ClientConnections for Arc<InForce> {
     fn is_quiet(&self) -> bool {
         let state = self.state();
         self.is_quiet_on(&state, &state.held)
+    }
+
+    fn in_the_way(&self) -> Option<String> {
+        (!self.is_quiet()).then(|| in_the_way(&self.counters.listeners()))
     }
 
     fn follow(&self, standing: &Standing) -> bool {

@@ -6,6 +6,7 @@ mod claim;
 mod conduct;
 mod fence;
 mod finish;
+mod given_up;
 mod later;
 mod servers;
 mod standings;

@@ -1,5 +1,7 @@
 //! A program's part in the switch while it runs: what its configuration wants anew it begins, and what others begin it follows.
 
+mod trouble;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::pin::pin;
@@ -19,6 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use super::kept_back::KeptBack;
 use super::wanted::{in_force, is_news, named, one_of_groups, repeated, tell_repeated, wanted};
+use trouble::{Progress, Trouble};
 
 /// How often the store is asked while nothing is switched, milliseconds.
 const IDLE_MS: u64 = 250;
@@ -64,8 +67,11 @@ pub(super) struct Switching {
     rechecked: (u64, u64),
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
-    /// What was logged last, and has not changed.
-    reported: Option<String>,
+    trouble: Trouble,
+    /// What is to be switched another program must switch.
+    is_left_to_others: bool,
+    /// The last attempt was for keys, too, that are in force, but not on all servers.
+    repeats: bool,
     told_off: BTreeSet<RuleName>,
     /// Rules of which it was said last that their switch is repeated.
     told_repeated: BTreeSet<RuleName>,
@@ -113,7 +119,9 @@ impl Switching {
             no_fence_before: Instant::now(),
             rechecked: (0, 0),
             last_busy: None,
-            reported: None,
+            trouble: Trouble::default(),
+            is_left_to_others: false,
+            repeats: false,
             told_off: BTreeSet::new(),
             told_repeated: BTreeSet::new(),
             kept_back: KeptBack::default(),
@@ -189,24 +197,21 @@ impl Switching {
     /// One step. True: what is in force is what is wanted, or nothing can be done about it now.
     pub(super) async fn step(&mut self) -> bool {
         let stepped = self.try_step().await;
-        let (is_settled, trouble) = match stepped {
-            Ok(is_settled) => (is_settled, None),
-            Err(error) => (false, Some(format!("{error:#}"))),
+        let is_settled = match &stepped {
+            Ok(Progress::Waits | Progress::Settled) => true,
+            Ok(Progress::Busy) | Err(_) => false,
         };
-        if let Some(trouble) = &trouble
-            && self.reported.as_ref() != Some(trouble)
-        {
+        let stepped = stepped.map_err(|error| format!("{error:#}"));
+        let given_up = self.conductor.take_given_up();
+        if let Some(trouble) = self.trouble.note(stepped, given_up) {
             tracing::warn!("{trouble}");
         }
-        if trouble.is_some() || is_settled {
-            self.reported = trouble;
-        }
         let in_progress = self.conductor.is_holding();
-        self.counters.switching(in_progress, self.reported.clone());
+        self.counters.switching(in_progress, self.trouble.shown());
         is_settled
     }
 
-    async fn try_step(&mut self) -> Result<bool> {
+    async fn try_step(&mut self) -> Result<Progress> {
         let next = match self.conductor.step().await {
             Ok(next) => next,
             Err(error) => {
@@ -219,24 +224,38 @@ impl Switching {
         let now = Instant::now();
         if next != Next::Follow {
             self.last_busy = Some(now);
-            return Ok(false);
+            return Ok(Progress::Busy);
         }
         if self.is_stopping {
-            return Ok(true);
+            return Ok(Progress::Waits);
         }
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
         self.recheck(now).await?;
         self.is_due |= self.conductor.has_ahead();
         if !self.is_due {
-            return Ok(true);
+            return Ok(match self.is_left_to_others {
+                true => Progress::Waits,
+                false => Progress::Settled,
+            });
         }
         // At once: whoever starts again, or is told something else, goes by what was in force.
         let standing = self.record_wanted().await?;
         if now < self.next_try || !is_turn_over {
-            return Ok(true);
+            return Ok(match self.has_all(&standing) {
+                true => Progress::Settled,
+                false => Progress::Waits,
+            });
         }
         self.begin(&standing).await
+    }
+
+    /// Whether what the configuration wants is in force, as far as that is known before servers are asked.
+    fn has_all(&self, standing: &Standing) -> bool {
+        let mut all_wanted = self.config.rules.iter().filter_map(wanted);
+        standing.phase == Phase::None
+            && !self.repeats
+            && all_wanted.all(|wanted| in_force(standing, &wanted.rule) == wanted.keys)
     }
 
     /// Puts right what a failover may have changed, now and then and when statements have met it.
@@ -301,11 +320,8 @@ impl Switching {
         }
     }
 
-    /// Begins to switch what the configuration wants anew. True: there is nothing of that.
-    async fn begin(&mut self, standing: &Standing) -> Result<bool> {
-        if standing.phase != Phase::None {
-            return Ok(false);
-        }
+    /// What is to be switched, as the configuration wants it anew, and what is to be repeated.
+    async fn changes(&mut self, standing: &Standing) -> Result<Vec<Change>> {
         let all = self.board.all_wanted().await.map_err(failed)?;
         let mut changes = Vec::new();
         let on_unknown_servers = self.conductor.on_unknown_servers(standing).await;
@@ -338,6 +354,16 @@ impl Switching {
         let mut now = on_unknown_servers;
         now.retain(is_repeated);
         tell_repeated(now, &mut self.told_repeated);
+        Ok(changes)
+    }
+
+    /// Begins to switch what the configuration wants anew.
+    async fn begin(&mut self, standing: &Standing) -> Result<Progress> {
+        if standing.phase != Phase::None {
+            return Ok(Progress::Busy);
+        }
+        let mut changes = self.changes(standing).await?;
+        self.is_left_to_others = false;
         // One attempt goes one way.
         let goes_on = changes.iter().any(|change| change.to.is_some());
         changes.retain(|change| change.to.is_some() == goes_on);
@@ -345,10 +371,10 @@ impl Switching {
             self.is_due = false;
             // What comes next, a failover for instance, does not pay for what was in the way before.
             (self.tries, self.rules_left, self.retry_ms) = (0, 0, RETRY_MS);
-            return Ok(true);
+            return Ok(Progress::Settled);
         }
         if !self.conductor.can_lead() {
-            self.is_due = false;
+            (self.is_due, self.is_left_to_others) = (false, true);
             bail!(
                 "this proxy switches no tables, since a listener has no admin url: they stay as they are until another proxy does"
             );
@@ -374,12 +400,13 @@ impl Switching {
             changes = one_of_groups(changes, turn);
         }
         self.tries = self.tries.saturating_add(1);
+        self.repeats = changes.iter().any(|change| change.from == change.to);
         // If it is given up; the next follows later and later.
         self.next_try = Instant::now() + Duration::from_millis(self.retry_ms);
         self.retry_ms = self.retry_ms.saturating_mul(2).min(RETRY_MS_MAX);
         self.conductor.begin(&changes).await?;
         self.is_idle = false;
-        Ok(false)
+        Ok(Progress::Busy)
     }
 
     /// Once for each rule.
@@ -407,7 +434,7 @@ impl Switching {
             if is_settled && (!self.is_due || has_begun || self.is_stopping) {
                 return;
             }
-            if self.reported.is_some() && self.is_idle {
+            if self.trouble.is_reported() && self.is_idle {
                 return;
             }
             sleep(Duration::from_millis(BUSY_MS)).await;

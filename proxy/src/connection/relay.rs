@@ -106,6 +106,10 @@ pub struct Relay {
     is_due: bool,
     stopping: Stopping,
     updates: Option<ConfigUpdates>,
+    /// Since when tables of rules are in use.
+    under_way_since: Option<Instant>,
+    /// Whether others wait for that, as they are told.
+    is_waited_for: bool,
     /// Until when the current statement waits for newer rules.
     waits_until: Option<Instant>,
     /// What log lines carry.
@@ -157,6 +161,8 @@ impl Relay {
             is_due: true,
             stopping: Stopping::new(stopping),
             updates,
+            under_way_since: None,
+            is_waited_for: false,
             waits_until: None,
             span,
         })

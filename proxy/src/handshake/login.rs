@@ -34,6 +34,8 @@ pub struct Login {
     pub facts: SessionFacts,
     /// Whether the session must not miss another login: this one depended on what protects the legs, or on the account.
     pub must_see_change_user: bool,
+    /// The connection's number on the server, as in its process list; 0: it is not known.
+    pub connection: u32,
     pub(super) challenge: Vec<u8>,
     pub(super) own_key: Arc<OwnKey>,
 }
@@ -44,6 +46,7 @@ impl From<SessionFacts> for Login {
         Self {
             facts,
             must_see_change_user: false,
+            connection: 0,
             challenge: Vec::new(),
             own_key: Arc::default(),
         }

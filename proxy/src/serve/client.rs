@@ -121,7 +121,8 @@ async fn let_in(
         return Ok(None);
     };
     let rules = Arc::clone(rules);
-    let entered = figures.enter(Client::new(number, address, &login.facts.user));
+    let who = (login.facts.user.as_slice(), login.connection);
+    let entered = figures.enter(Client::new(number, address, who));
     Ok(Some(relay(
         shared,
         (index, rules),

@@ -58,19 +58,33 @@ pub struct Client {
     /// Where it comes from; `None`: over a UNIX socket.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) since: Instant,
+    /// The number of its connection on the server; 0: it is not known.
+    pub(crate) on_server: u32,
     user: Mutex<Box<[u8]>>,
     version: AtomicU64,
+    /// Since when it uses tables on which others wait.
+    waited_for: Mutex<Option<Instant>>,
 }
 
 impl Client {
-    /// It has just logged in.
-    pub fn new(number: u64, address: Option<SocketAddr>, user: &[u8]) -> Self {
+    /// It has just logged in. `on_server`: the number of its connection there; 0: it is not known.
+    pub fn new(number: u64, address: Option<SocketAddr>, (user, on_server): (&[u8], u32)) -> Self {
         Self {
             number,
             address,
             since: Instant::now(),
+            on_server,
             user: Mutex::new(user.into()),
             version: AtomicU64::new(UNREAD),
+            waited_for: Mutex::default(),
+        }
+    }
+
+    /// Since when a switch may wait for it. Of one in passthrough nobody knows what it uses.
+    pub(crate) fn waited_for(&self) -> Option<Instant> {
+        match self.version.load(Ordering::Relaxed) {
+            UNREAD => Some(self.since),
+            _ => *locked(&self.waited_for),
         }
     }
 
@@ -150,6 +164,11 @@ impl Entered {
             .store(version.unwrap_or(UNREAD), Ordering::Relaxed);
     }
 
+    /// Since when it uses tables on which others wait; `None`: nobody waits for it.
+    pub(crate) fn is_waited_for(&self, since: Option<Instant>) {
+        *locked(&self.client.waited_for) = since;
+    }
+
     /// It has become another user.
     pub(crate) fn is_user(&self, user: &[u8]) {
         *locked(&self.client.user) = user.into();
@@ -173,8 +192,8 @@ mod tests {
         listener.tried(true);
         listener.tried(false);
         assert_eq!(listener.is_up(), Some(false));
-        let second = listener.enter(Client::new(2, None, b"shop"));
-        let first = listener.enter(Client::new(1, None, b"root"));
+        let second = listener.enter(Client::new(2, None, (b"shop", 0)));
+        let first = listener.enter(Client::new(1, None, (b"root", 0)));
         let follows = |in_force| {
             let clients = listener.clients();
             let all = clients.iter().map(|of| (of.number, of.follows(in_force)));

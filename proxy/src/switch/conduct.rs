@@ -8,10 +8,11 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use keywright_store::Failure;
 use keywright_store::switch::{
-    Change, InForce, Next, Participant, RuleName, Standing, Switchboard, decide,
+    Change, InForce, Next, Participant, Phase, RuleName, Standing, Switchboard, decide,
 };
 use tokio::time::{Instant, sleep, timeout};
 
+use super::given_up;
 use super::servers::{self, Server};
 use crate::config::Config;
 
@@ -29,6 +30,8 @@ pub trait ClientConnections {
     fn hold(&self, standing: &Standing) -> bool;
     /// Whether nothing is under way on these tables.
     fn is_quiet(&self) -> bool;
+    /// Who has something under way there, for people; `None`: nobody.
+    fn in_the_way(&self) -> Option<String>;
     /// These tables get no keys, and others do again.
     fn note_ahead(&self, ahead: Ahead);
     /// A table of this rule came late, with ids that may be keys.
@@ -72,6 +75,10 @@ pub struct Conductor<C> {
     pub(super) limits: Limits,
     connections: C,
     holds: Option<u64>,
+    /// The last attempt of which was said whom it waited for.
+    told: Option<u64>,
+    /// Why one was given up that took too long, until somebody has taken it.
+    given_up: Option<String>,
     /// What was said to the store last, and when.
     beat: Option<(Option<u64>, Instant)>,
     /// The store did not answer the last time.
@@ -105,6 +112,8 @@ impl<C: ClientConnections> Conductor<C> {
             limits,
             connections,
             holds: None,
+            told: None,
+            given_up: None,
             beat: None,
             has_lost_store: false,
             answers_since: None,
@@ -139,6 +148,11 @@ impl<C: ClientConnections> Conductor<C> {
     /// Its connections.
     pub fn connections(&self) -> &C {
         &self.connections
+    }
+
+    /// Why an attempt was given up that took too long, as the log has it; once.
+    pub fn take_given_up(&mut self) -> Option<String> {
+        self.given_up.take()
     }
 
     /// Begins to let tables go over. False: somebody else is at it, or something else is in force.
@@ -195,8 +209,11 @@ impl<C: ClientConnections> Conductor<C> {
                 self.beating(attempt, carried).await?;
             }
             Next::End(attempt) => {
+                // Before the store hears of it: whoever is in the way may end meanwhile.
+                let own = (self.board.program(), self.connections.in_the_way());
+                let why = given_up::told(&standing, own, self.limits.peer_wait_ms);
                 if self.board.end(attempt).await.map_err(store_error)? {
-                    tracing::warn!(attempt, "the switch took too long, and is given up");
+                    self.tell_given_up(attempt, why);
                 }
             }
             Next::Undo(attempt) => {
@@ -207,9 +224,28 @@ impl<C: ClientConnections> Conductor<C> {
                 let completed = self.limits.in_time(self.complete(attempt, &standing));
                 self.beating(attempt, completed).await?;
             }
-            Next::Wait => self.beat_again().await?,
+            Next::Wait => {
+                self.tell_in_the_way(&standing);
+                self.beat_again().await?;
+            }
         }
         Ok(next)
+    }
+
+    /// Others have given an attempt up, and do not know the clients of this program.
+    fn tell_in_the_way(&mut self, standing: &Standing) {
+        if standing.phase != Phase::Ending || self.told == Some(standing.attempt) {
+            return;
+        }
+        if let Some(own) = self.connections.in_the_way() {
+            let why = format!("the switch is given up, since it waits for this program: {own}");
+            self.tell_given_up(standing.attempt, why);
+        }
+    }
+
+    fn tell_given_up(&mut self, attempt: u64, why: String) {
+        tracing::warn!(attempt, "{why}");
+        (self.told, self.given_up) = (Some(attempt), Some(why));
     }
 
     /// Says that the program is there, and what it said last.

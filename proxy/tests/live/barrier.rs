@@ -43,6 +43,10 @@ impl ClientConnections for Clients {
         !self.is_busy.get()
     }
 
+    fn in_the_way(&self) -> Option<String> {
+        self.is_busy.get().then(|| "a client".to_owned())
+    }
+
     fn follow(&self, standing: &Standing) -> bool {
         self.holds.set(false);
         *self.followed.borrow_mut() = Some(standing.clone());

@@ -48,6 +48,16 @@ impl Session {
         self.connection.rules.version()
     }
 
+    /// Whether a statement or an open transaction uses tables of rules.
+    pub fn is_under_way(&self) -> bool {
+        !self.connection.under_way.is_empty()
+    }
+
+    /// Whether these rules wait for that.
+    pub fn holds_up(&self, rules: &Rules) -> bool {
+        self.connection.holds_up(rules)
+    }
+
     /// Whether it is a passthrough, which cannot take rules.
     pub fn is_passthrough(&self) -> bool {
         matches!(self.at_hand(), Job::Passthrough(_))
@@ -76,9 +86,12 @@ impl Session {
 }
 
 impl Connection {
+    fn holds_up(&self, rules: &Rules) -> bool {
+        self.under_way.iter().any(|is| rules.holds(is))
+    }
+
     fn follow(&mut self, rules: &Arc<Rules>) -> RulesUpdate {
-        let mut under_way = self.under_way.iter();
-        if under_way.any(|is| rules.holds(is)) {
+        if self.holds_up(rules) {
             self.goes_on = Some(rules.version());
             return RulesUpdate::AfterTransaction;
         }

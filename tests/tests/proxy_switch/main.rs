@@ -62,6 +62,8 @@ use tags::each_tag_begins_above_its_own_tables;
 use transactions::{
     a_transaction_goes_on_natively_and_holds_the_switch_up,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
+    a_transaction_that_holds_the_switch_up_is_named_until_it_ends,
+    a_transaction_through_another_program_is_named_there,
 };
 
 keywright_testkit::on_both_flavours!(
@@ -90,6 +92,8 @@ keywright_testkit::on_both_flavours!(
     a_program_that_stops_while_it_starts_leaves_nothing_behind,
     a_program_that_is_killed_while_it_leads_holds_nobody_up,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
+    a_transaction_that_holds_the_switch_up_is_named_until_it_ends,
+    a_transaction_through_another_program_is_named_there,
     a_column_without_room_for_keys_stays_native,
     a_restart_right_behind_a_switch_switches_back,
     a_server_taken_for_another_gets_no_keys_among_its_ids,

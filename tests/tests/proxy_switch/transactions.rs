@@ -1,6 +1,11 @@
 //! Transactions that are open while tables are to go over.
 
-use keywright_testkit::{Flavour, ProxyProcess, Reply, Result, WAIT_MAX, Wire, wait_until};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use keywright_testkit::{
+    Flavour, ProxyProcess, Reply, Result, WAIT_MAX, Wire, assert_has, wait_until,
+};
 
 use crate::{Shop, id};
 
@@ -34,6 +39,95 @@ pub(crate) fn a_transaction_goes_on_natively_and_holds_the_switch_up(
         .run("INSERT INTO orders (a) VALUES (2)")?
         .last_insert_id;
     assert!(key > second, "{key}");
+    Ok(())
+}
+
+/// Its connection is named, and metrics say so between the attempts, too.
+pub(crate) fn a_transaction_that_holds_the_switch_up_is_named_until_it_ends(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |mode| {
+        let mut config = shop.with("one", mode);
+        config.more = "[limits]\nswitch_wait_ms_max = 1000\n".to_owned();
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    let metrics = |proxy: &ProxyProcess| -> Result<String> { Ok(proxy.http_get("/metrics")?.1) };
+    let (mut open, mut other) = (proxy.wire("shop")?, proxy.wire("shop")?);
+    for wire in [&mut open, &mut other] {
+        wire.run("BEGIN")?;
+    }
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
+    // Of no rule.
+    other.run("INSERT INTO line (a) VALUES (1)")?;
+    assert_has(&metrics(&proxy)?, &["keywright_switch_trouble 0\n"]);
+    proxy.reload(config("rewrite"))?;
+    let named = |wire: &Wire| {
+        let (number, port) = (wire.thread_id(), shop.server.port());
+        format!(
+            "connection {number} to 127.0.0.1:{port} through this program, of root from 127.0.0.1:"
+        )
+    };
+    let why = "the switch took too long, and is given up: ";
+    wait_until("the transaction to be named", WAIT_MAX, || {
+        Ok(proxy.log().contains(&format!("{why}{}", named(&open))))
+    })?;
+    assert_has(&proxy.log(), &[" has had the tables in use for "]);
+    assert!(!proxy.log().contains(&named(&other)), "{}", proxy.log());
+    wait_until("the trouble", WAIT_MAX, || {
+        Ok(metrics(&proxy)?.contains("keywright_switch_trouble 1\n"))
+    })?;
+    // Several attempts, and what is between them.
+    let end = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < end {
+        assert_has(&metrics(&proxy)?, &["keywright_switch_trouble 1\n"]);
+        sleep(Duration::from_millis(50));
+    }
+    let page = proxy.http_get("/status.json")?.1;
+    assert_has(
+        &page,
+        &[&format!("\"switch_trouble\":\"{why}{}", named(&open))],
+    );
+    assert!(proxy.log().matches(why).count() > 1, "{}", proxy.log());
+    open.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    wait_until("no trouble", WAIT_MAX, || {
+        Ok(metrics(&proxy)?.contains("keywright_switch_trouble 0\n"))
+    })?;
+    other.run("COMMIT")?;
+    Ok(())
+}
+
+/// The program that gives the attempt up does not know whose transaction it is. The other program does.
+pub(crate) fn a_transaction_through_another_program_is_named_there(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |mode| {
+        let mut config = shop.with("one", mode);
+        config.more = "[limits]\nswitch_wait_ms_max = 1000\n".to_owned();
+        config
+    };
+    let mut leads = ProxyProcess::start(config("observe"))?;
+    let follows = ProxyProcess::start(config("observe"))?;
+    let mut open = follows.wire("shop")?;
+    open.run("BEGIN")?;
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
+    leads.reload(config("rewrite"))?;
+    let busy = format!(
+        "pid {} has statements under way on the tables: its log names them",
+        follows.pid()?
+    );
+    let own = format!(
+        "the switch is given up, since it waits for this program: connection {} to ",
+        open.thread_id()
+    );
+    wait_until(
+        "the program and the transaction to be named",
+        WAIT_MAX,
+        || Ok(leads.log().contains(&busy) && follows.log().contains(&own)),
+    )?;
+    open.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
     Ok(())
 }
 

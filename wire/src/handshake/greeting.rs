@@ -21,6 +21,8 @@ pub struct Greeting {
     pub has_tls: bool,
     /// What proofs of passwords are made for.
     pub challenge: Vec<u8>,
+    /// The connection's number on the server, as in its process list.
+    pub connection: u32,
 }
 
 /// What is not offered: compression to nobody, TLS because each leg has its own, and what the state machine does not read where
@@ -70,7 +72,8 @@ pub fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Greeting> 
     let version = greeting.get(1..)?.iter().position(|byte| *byte == 0)?;
     let server = ServerVersion::read(greeting.get(1..1 + version)?)?;
     // Behind the version: its zero, thread id, 8 bytes of challenge, a zero.
-    let seed = 1 + version + 1 + 4;
+    let number = 1 + version + 1;
+    let seed = number + 4;
     let low = seed + 8 + 1;
     let high = low + 5;
     let places = [low, low + 1, high, high + 1];
@@ -95,12 +98,14 @@ pub fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Greeting> 
     let mut challenge = greeting.get(seed..seed + 8)?.to_vec();
     let rest = greeting.get(own + 4..).unwrap_or_default();
     challenge.extend(rest.iter().take(CHALLENGE_BYTES - 8));
+    let number = <[u8; 4]>::try_from(greeting.get(number..seed)?).ok()?;
     Some(Greeting {
         server,
         capabilities,
         is_read,
         has_tls: said & TLS != 0,
         challenge,
+        connection: u32::from_le_bytes(number),
     })
 }
 
@@ -169,7 +174,7 @@ mod tests {
     fn tls_is_offered_on_the_clients_leg_whatever_the_server_does() {
         let greeting = |tls: u64| {
             let ([a, b, c, d], _) = words(tls | 1);
-            let mut bytes = b"\x0a9.7.4\0\x01\0\0\0".to_vec();
+            let mut bytes = b"\x0a9.7.4\0\x01\x02\0\0".to_vec();
             bytes.extend(b"12345678\0");
             bytes.extend([a, b, 45, 2, 0, c, d, 21]);
             bytes.extend([0; 10]);
@@ -181,8 +186,9 @@ mod tests {
                 let mut bytes = greeting(if has_tls { TLS } else { 0 });
                 let found = offer(&mut bytes, false, tls);
                 assert_eq!(bytes, greeting(if tls { TLS } else { 0 }));
-                let found = found.map(|found| (found.has_tls, found.challenge));
-                assert_eq!(found, Some((has_tls, b"12345678901234567890".to_vec())));
+                let found = found.map(|found| (found.has_tls, found.challenge, found.connection));
+                let challenge = b"12345678901234567890".to_vec();
+                assert_eq!(found, Some((has_tls, challenge, 0x201)));
             }
         }
         assert!(offer(&mut greeting(0)[..20], false, false).is_none());

@@ -66,12 +66,15 @@ impl Relay {
     /// Takes newer rules if it can now; whether the connection must end, since it cannot.
     fn cannot_follow(&mut self, context: &mut Context<'_>) -> bool {
         let is_idle = self.is_idle();
+        let updates = self.updates.as_mut();
+        let is_due = updates.is_some_and(|updates| updates.poll(context));
+        self.note_under_way(is_due);
+        if !is_due || !is_idle {
+            return false;
+        }
         let Some(updates) = &mut self.updates else {
             return false;
         };
-        if !updates.poll(context) || !is_idle {
-            return false;
-        }
         if updates.is_passthrough() {
             return updates.poll_end(self.session.rest(), context);
         }
@@ -83,6 +86,26 @@ impl Relay {
             RulesUpdate::AfterCommand => false,
             RulesUpdate::Impossible => self.session.is_between_commands(),
         }
+    }
+
+    /// Where others wait for what is under way here, they are told since when it is. `is_due`: there may be newer rules, and these say whether they
+    /// wait.
+    fn note_under_way(&mut self, is_due: bool) {
+        let since = match self.session.is_under_way() {
+            true => Some(self.under_way_since.unwrap_or_else(Instant::now)),
+            false => None,
+        };
+        self.under_way_since = since;
+        if !is_due && !self.is_waited_for {
+            return;
+        }
+        let (Some(updates), Some(entered)) = (&self.updates, &self.context.entered) else {
+            return;
+        };
+        let rules = updates.rules(&updates.snapshot());
+        self.is_waited_for = rules.is_some_and(|rules| self.session.holds_up(&rules));
+        let since = since.filter(|_| self.is_waited_for);
+        entered.is_waited_for(since.map(Instant::into_std));
     }
 
     /// Takes the newest rules, if it can.
