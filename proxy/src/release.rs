@@ -78,8 +78,10 @@ pub async fn statements(
     };
     if !config.rules.iter().any(|rule| is_wanted(&rule)) {
         match pattern {
-            Some(pattern) => bail!("no rule has table = \"{pattern}\""),
-            None => bail!("there are no rules"),
+            Some(pattern) => bail!(
+                "no rule has table = \"{pattern}\": release needs a configuration that still has the rule"
+            ),
+            None => bail!("there are no rules: release needs a configuration that still has them"),
         }
     }
     let mut shards: Vec<Shard> = Vec::new();
@@ -162,7 +164,7 @@ fn of_rule(
         Some(given) => writeln!(
             out,
             "--    Its tag may have given ids up to {given}, also such as no row has yet (SELECT NEXT VALUE FOR): counters go on above that.\n\
-             --    Where proxies went on giving keys, print this again behind step 2."
+             --    Where proxies have given keys since this was printed, print it again, as step 2 says."
         ),
         None => writeln!(
             out,
@@ -218,13 +220,14 @@ fn steps_before(out: &mut String, configured: &Configured, is_hidden: bool) {
         // SIGHUP refuses it: they would go on giving keys by the old configuration.
         true => writeln!(
             out,
-            "-- 2. Stop every proxy, and take the rule out of its configuration. While a proxy runs that has it, it gives keys, and the fence\n\
-             --    is put up again."
+            "-- 2. Stop every proxy. If one has given keys since this was printed, print it again now: that needs the rule in the configuration.\n\
+             --    Then take the rule out of it. A proxy that starts with the rule gives keys, and puts the fence up again."
         ),
         false => writeln!(
             out,
             "-- 2. Take the rule out of the configuration of every proxy and send each SIGHUP (connections keep the old rule: let\n\
-             --    them end), or stop the proxies. While a rule with fence = true is there, the fence is put up again."
+             --    them end), or stop the proxies. While a rule with fence = true is there, the fence is put up again. Keep a copy of the\n\
+             --    configuration: if a proxy has given keys since this was printed, print it again now, with --config COPY."
         ),
     };
     let _ = writeln!(
