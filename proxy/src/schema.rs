@@ -25,7 +25,7 @@ pub use column_type::ColumnType;
 pub use counting::{Count, Counting, counting};
 pub use diagnose::{diagnose, unmatched};
 pub use elsewhere::elsewhere;
-pub use fence::{apply_fence, unfenced};
+pub use fence::{apply_fence, left_fences, unfenced};
 pub use finding::{Finding, Severity};
 pub use highest::{Highest, Origin, Unknown, highest_ids, read_highest_ids};
 pub use inspect::{Extent, inspect, replication};

@@ -14,5 +14,5 @@ mod standings;
 pub use claim::Claim;
 pub use conduct::{Ahead, ClientConnections, Conductor, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, lift};
-pub use servers::name_of as rule_name;
+pub use servers::{identities as server_identities, name_of as rule_name};
 pub(crate) use standings::KeyStandings;

@@ -6,17 +6,18 @@ use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
-use keywright_proxy::in_force;
+use keywright_proxy::in_force::{effective, key_spaces_of};
 use keywright_proxy::schema::{self, Extent, Finding, Severity, Snapshot};
 use keywright_proxy::serve::listening::addresses_missing;
 use keywright_proxy::switch::rule_name;
 use keywright_session::Mode;
 use keywright_store::Keys;
-use keywright_store::switch::{IdSpan, KeySpace, RuleName, Switchboard};
+use keywright_store::switch::{IdSpan, KeySpace, RuleName, Standing, Switchboard};
 use serde::Serialize;
 
-use super::stale::{Stale, stale_tags};
-use super::{File, Format, hidden, ordered, runtime};
+use super::intended::{Intended, intended};
+use super::stale::stale_tags;
+use super::{File, Format, hidden, left_over, ordered, runtime};
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -65,6 +66,13 @@ impl Reported {
             is_bad: is_bad(severity),
         }
     }
+
+    fn of_listener(listener: &Listener, finding: Finding) -> Reported {
+        Reported {
+            tables: finding.tables,
+            ..Reported::new(Some(&listener.bind), finding.severity, finding.message)
+        }
+    }
 }
 
 impl fmt::Display for Reported {
@@ -100,7 +108,8 @@ impl Check {
     }
 
     async fn findings(&self, configured: &Config, keys: &Keys) -> Vec<Reported> {
-        let config = as_in_force(configured, keys).await;
+        let standing = standing(configured, keys).await;
+        let config = effective(configured, standing.as_ref().map(key_spaces_of).as_ref());
         let exposed = configured.exposed_secrets().into_iter();
         let exposed = exposed.map(|warning| Reported::new(None, Severity::Warning, warning));
         let mut told: Vec<Reported> = exposed.collect();
@@ -108,39 +117,23 @@ impl Check {
         let missing = addresses_missing(configured).into_iter();
         let missing = missing.map(|what| format!("{what}; run does not start on this machine"));
         told.extend(missing.map(|what| Reported::new(None, Severity::Warning, what)));
-        for finding in keys.check(&tags(configured, &config)).await {
-            let severity = match finding.severity {
-                keywright_store::Severity::Error => Severity::Error,
-                keywright_store::Severity::Warning => Severity::Warning,
-            };
-            let named = format!("store {}", finding.store);
-            let place = match finding.store.as_str() {
-                "" => "store",
-                _ => &named,
-            };
-            told.push(Reported::new(Some(place), severity, finding.message));
-        }
-        for feed in &config.feeds {
-            if let Err(failure) = keys.check_feed(feed).await {
-                let place = format!("feed {}", feed.address());
-                told.push(Reported::new(
-                    Some(&place),
-                    Severity::Error,
-                    failure.to_string(),
-                ));
-            }
-        }
+        told.extend(of_stores(configured, &config, keys).await);
+        let board = Switchboard::new(keys);
+        let before = left_over::before(&config, &board).await;
         let mut inspected = Vec::new();
         for listener in &config.listeners {
             let of_listener = inspect(&config, listener, self.fence).await;
             let findings = of_listener.findings.iter().cloned();
             let findings = findings.chain(schema::elsewhere(&config, listener).await);
-            let place = Some(listener.bind.as_str());
-            told.extend(findings.map(|of| Reported {
-                tables: of.tables,
-                ..Reported::new(place, of.severity, of.message)
-            }));
+            told.extend(findings.map(|of| Reported::of_listener(listener, of)));
             inspected.push(of_listener);
+        }
+        let snapshots: Vec<Option<&Snapshot>> =
+            inspected.iter().map(|of| of.snapshot.as_ref()).collect();
+        let left = left_over::fences(&config, (&board, before), &snapshots).await;
+        for (listener, findings) in config.listeners.iter().zip(left) {
+            let findings = findings.into_iter();
+            told.extend(findings.map(|of| Reported::of_listener(listener, of)));
         }
         if let Some(warning) = without_users(&config, keys).await {
             told.push(Reported::new(STORE, Severity::Warning, warning));
@@ -151,18 +144,56 @@ impl Check {
         let errors = errors.chain(snapshots.flat_map(|its| hidden::stuck(&config, its)));
         told.extend(errors.map(|error| Reported::new(None, Severity::Error, error)));
         let (stale, unknown) = stale_tags(&config, keys).await;
-        let warnings = stale.iter().map(Stale::told).chain(unknown);
+        let warnings = stale.iter().map(|its| its.told(&config)).chain(unknown);
         let warnings = warnings.chain(unseen(&config, keys).await);
         let warnings = warnings.chain(late(&config, keys, &inspected).await);
         let warnings = warnings.chain(ordered::on_ports(&config, keys).await);
         let warnings = warnings.chain(ordered::under_names(&config, keys).await);
+        let warnings = warnings.chain(left_over::rules(&config, keys).await);
         told.extend(warnings.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
-        if !told.iter().any(|told| told.is_bad) {
-            let notes = to_be_switched(configured, &config).into_iter();
-            told.extend(notes.map(|note| Reported::new(None, Severity::Note, note)));
+        let is_ready = !told.iter().any(|told| told.is_bad);
+        let file = (configured, self.file.config.as_path());
+        for intended in intended(file, keys, standing.as_ref()).await {
+            match intended {
+                Intended::Stays(warning) => {
+                    told.push(Reported::new(None, Severity::Warning, warning));
+                }
+                Intended::Switched(note) if is_ready => {
+                    told.push(Reported::new(None, Severity::Note, note));
+                }
+                Intended::Switched(_) => {}
+            }
         }
         told
     }
+}
+
+/// What is wrong with the stores, and with the servers that are fed.
+async fn of_stores(configured: &Config, config: &Config, keys: &Keys) -> Vec<Reported> {
+    let mut told = Vec::new();
+    for finding in keys.check(&tags(configured, config)).await {
+        let severity = match finding.severity {
+            keywright_store::Severity::Error => Severity::Error,
+            keywright_store::Severity::Warning => Severity::Warning,
+        };
+        let named = format!("store {}", finding.store);
+        let place = match finding.store.as_str() {
+            "" => "store",
+            _ => &named,
+        };
+        told.push(Reported::new(Some(place), severity, finding.message));
+    }
+    for feed in &config.feeds {
+        if let Err(failure) = keys.check_feed(feed).await {
+            let place = format!("feed {}", feed.address());
+            told.push(Reported::new(
+                Some(&place),
+                Severity::Error,
+                failure.to_string(),
+            ));
+        }
+    }
+    told
 }
 
 /// That nobody can log in where only users are let in. That the store cannot be asked is told elsewhere.
@@ -178,15 +209,11 @@ async fn without_users(config: &Config, keys: &Keys) -> Option<String> {
 }
 
 /// A rule that is switched has its fence, and its keys are above all ids, only if the store says so.
-async fn as_in_force(config: &Config, keys: &Keys) -> Config {
-    let standing = match config.rules.iter().any(|rule| rule.is_switched) {
+async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
+    match config.rules.iter().any(|rule| rule.is_switched) {
         true => Switchboard::new(keys).standing().await.ok(),
         false => None,
-    };
-    in_force::effective(
-        config,
-        standing.as_ref().map(in_force::key_spaces_of).as_ref(),
-    )
+    }
 }
 
 /// The tags that are in force, and those that the file wants: `run` does not start without either.
@@ -196,23 +223,6 @@ fn tags(configured: &Config, config: &Config) -> Vec<Tag> {
     let wanted: Vec<Tag> = wanted.filter(|tag| !tags.contains(tag)).collect();
     tags.extend(wanted);
     tags
-}
-
-/// What is to be said of rules that are to give keys and do not yet, or the other way round.
-fn to_be_switched(configured: &Config, config: &Config) -> Vec<String> {
-    let rules = configured.rules.iter().zip(&config.rules);
-    let note = |(wanted, now): (&Configured, &Configured)| match (wanted.rule.mode, now.rule.mode) {
-        (Mode::Rewrite, Mode::Observe) => Some(format!(
-            "{} has native auto-increment now: run switches its tables over to keys",
-            wanted.name()
-        )),
-        (Mode::Observe, Mode::Rewrite) => Some(format!(
-            "{} has keys now, and mode = \"observe\": run has its tables go back to native auto-increment, where its file said otherwise before",
-            wanted.name()
-        )),
-        (Mode::Rewrite, Mode::Rewrite) | (Mode::Observe, Mode::Observe) => None,
-    };
-    rules.filter_map(note).collect()
 }
 
 /// What programs have found of ids that came by none of them, on tables of rules that observe. That the store cannot be asked is told

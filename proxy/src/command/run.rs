@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use super::schema_refresh::SchemaRefresh;
 use super::stale::raise_stale_tags;
 use super::switching::{Switching, tell_end};
-use super::{File, hidden, ordered};
+use super::{File, hidden, left_over, ordered};
 
 /// How long a program that is to end while it starts may take to say so to the store and to hand back what it has of it, milliseconds: less than
 /// the program that it was to take over from waits for its end.
@@ -141,6 +141,16 @@ async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<Rule
     let is_told = |rule: &RuleName| all_wanted.iter().any(|(_, wanted)| wanted.rule == *rule);
     let rules = config.rules.iter().filter(|rule| rule.is_switched);
     rules.map(rule_name).filter(|rule| !is_told(rule)).collect()
+}
+
+/// Rules of this program's servers that it does not have. Nobody waits for that.
+fn look_for_rules_left_out(config: &Arc<Config>, keys: &Keys) {
+    let (config, keys) = (Arc::clone(config), keys.clone());
+    tokio::spawn(async move {
+        for left_out in left_over::rules(&config, &keys).await {
+            tracing::warn!("{left_out}");
+        }
+    });
 }
 
 /// A store that gives ranges only does not know what tables have, nor does one that holds some tags: ranges that lie among their ids are refused
@@ -272,6 +282,7 @@ impl<'a> Running<'a> {
             switching.settle().await;
         }
         running.refresh_schema_now();
+        look_for_rules_left_out(&running.config, &running.keys);
         Ok(running)
     }
 

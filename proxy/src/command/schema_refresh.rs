@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::{Counters, Metric};
-use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, TableFacts};
-use keywright_store::switch::{PeerReports, Switchboard};
+use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, Snapshot, TableFacts};
+use keywright_store::switch::{PeerReports, Standing, Switchboard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::check::{self, Inspected};
+use super::left_over;
 use super::unseen_ids::{self, UnseenIds};
 
 /// How much later than the rules the fence comes where clients are connected, milliseconds: by then what they sent by the old rules
@@ -86,11 +87,11 @@ impl SchemaRefresh {
         now: bool,
     ) -> Result<SchemaRefresh> {
         let began_at = counters.schema.defined();
-        let mut servers = inspect_all(&config, false).await?;
+        let mut servers = inspect_all(&config, &board, false).await?;
         // A fence without the proxy's rule in force would only stop inserts.
         let lacks_fence = servers.iter().any(|server| server.unfenced > 0);
         if lacks_fence && now {
-            servers = inspect_all(&config, true).await?;
+            servers = inspect_all(&config, &board, true).await?;
         }
         // Before anybody is served the others know that there is one more.
         peer_reports(&config, &counters, &board, 0).await;
@@ -243,7 +244,13 @@ impl Known {
 ///
 /// # Errors
 /// All that forbids to go on.
-async fn inspect_all(config: &Config, apply_fence: bool) -> Result<Vec<Server>> {
+async fn inspect_all(
+    config: &Config,
+    board: &Switchboard,
+    apply_fence: bool,
+) -> Result<Vec<Server>> {
+    let board = board.apart();
+    let before = left_over::before(config, &board).await;
     let mut inspected = Vec::new();
     let mut errors = Vec::new();
     for listener in &config.listeners {
@@ -264,8 +271,29 @@ async fn inspect_all(config: &Config, apply_fence: bool) -> Result<Vec<Server>> 
             errors.join("\n    ")
         );
     }
-    let inspected = inspected.into_iter();
-    Ok(inspected.map(|of| Server::of(config, of)).collect())
+    let inspected = inspected.into_iter().map(Some).collect();
+    let servers = servers(config, (&board, before), inspected).await;
+    Ok(servers.into_iter().flatten().collect())
+}
+
+/// With what is to be said of fences that are left.
+async fn servers(
+    config: &Config,
+    (board, before): (&Switchboard, Option<Standing>),
+    inspected: Vec<Option<Inspected>>,
+) -> Vec<Option<Server>> {
+    let snapshots: Vec<Option<&Snapshot>> = inspected
+        .iter()
+        .map(|of| of.as_ref().and_then(|of| of.snapshot.as_ref()))
+        .collect();
+    let left = left_over::fences(config, (board, before), &snapshots).await;
+    let servers = inspected.into_iter().zip(left);
+    let servers = servers.map(|(of, left)| {
+        let mut server = Server::of(config, of?);
+        server.findings.extend(left);
+        Some(server)
+    });
+    servers.collect()
 }
 
 async fn refresh(
@@ -274,16 +302,18 @@ async fn refresh(
     board: Switchboard,
     passthrough: u64,
 ) -> Refreshed {
-    let mut servers = Vec::new();
+    let apart = board.apart();
+    let before = left_over::before(&config, &apart).await;
+    let mut inspected = Vec::new();
     let mut is_all = true;
     for listener in &config.listeners {
         if listener.admin.is_none() {
-            servers.push(None);
+            inspected.push(None);
             continue;
         }
         let read = check::read(&config, listener, Extent::Statements, true).await;
-        servers.push(match read {
-            Ok(inspected) => Some(Server::of(&config, inspected)),
+        inspected.push(match read {
+            Ok(of_listener) => Some(of_listener),
             Err(error) => {
                 counters.add(Metric::SchemaRefreshFailures, [], 1);
                 is_all = false;
@@ -296,6 +326,7 @@ async fn refresh(
             }
         });
     }
+    let servers = servers(&config, (&apart, before), inspected).await;
     // After the servers were read: what they have made has gone by before.
     let peer_reports = peer_reports(&config, &counters, &board, passthrough).await;
     Refreshed {

@@ -17,8 +17,14 @@ pub(super) struct Stale {
 
 impl Stale {
     /// What is to be said of it.
-    pub(super) fn told(&self) -> String {
-        format!("{}: those between may be given a second time", self.seen())
+    pub(super) fn told(&self, config: &Config) -> String {
+        let Highest { tag, id, .. } = &self.highest;
+        let seen = self.seen();
+        let advice = match self.is_in_reach(config) {
+            true => format!(". keywright advance {tag} --above {id} leaves them out"),
+            false => String::new(),
+        };
+        format!("{seen}: those between may be given a second time{advice}")
     }
 
     fn seen(&self) -> String {
@@ -35,10 +41,14 @@ impl Stale {
     fn is_to_be_followed(&self, config: &Config) -> bool {
         let rules = config.rules.iter();
         let mut of_tag = rules.filter(|rule| rule.spec.tag() == Some(&self.highest.tag));
-        let keeps = of_tag.any(|rule| rule.rule.on_explicit == OnExplicit::Keep);
+        !of_tag.any(|rule| rule.rule.on_explicit == OnExplicit::Keep) && self.is_in_reach(config)
+    }
+
+    /// Whether to go on above it leaves most of the tag's ids.
+    fn is_in_reach(&self, config: &Config) -> bool {
         let largest = largest_of(&config.rules, &self.highest.tag).cast_unsigned();
         let left = largest.saturating_sub(self.next);
-        !keeps && self.highest.id.saturating_sub(self.next) <= left / 2
+        self.highest.id.saturating_sub(self.next) <= left / 2
     }
 }
 
@@ -81,7 +91,7 @@ pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
     }
     for its in stale {
         if !its.is_to_be_followed(config) {
-            tracing::warn!("{}", its.told());
+            tracing::warn!("{}", its.told(config));
             continue;
         }
         let Highest { tag, id, .. } = its.highest.clone();
@@ -92,7 +102,7 @@ pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
                 "{}: it goes on above them, as after keywright init. If the store was restored, stop all programs and run keywright store restored",
                 its.seen()
             ),
-            Err(failure) => tracing::warn!(%failure, "{}", its.told()),
+            Err(failure) => tracing::warn!(%failure, "{}", its.told(config)),
         }
     }
 }

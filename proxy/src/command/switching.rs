@@ -20,7 +20,9 @@ use keywright_store::switch::{
 use tokio::time::{Instant, sleep};
 
 use super::kept_back::KeptBack;
-use super::wanted::{in_force, is_news, named, one_of_groups, repeated, tell_repeated, wanted};
+use super::wanted::{
+    in_force, is_news, named, one_of_groups, place_of, repeated, tell_repeated, wanted,
+};
 use trouble::{Progress, Trouble};
 
 /// How often the store is asked while nothing is switched, milliseconds.
@@ -35,9 +37,6 @@ const RETRY_MS_MAX: u64 = 60_000;
 const RECHECK_MS_MIN: u64 = 1_000;
 /// How long nothing is begun after an attempt, milliseconds: what waited gets its turn.
 const TURN_MS: u64 = 500;
-/// Longest name of a place, characters.
-const PLACE_CHARS_MAX: usize = 255;
-
 /// A program in the switch.
 pub(super) struct Switching {
     board: Switchboard,
@@ -99,12 +98,10 @@ impl Switching {
         (in_force, counters): (Arc<InForce>, Arc<Counters>),
     ) -> Self {
         let limits = limits(&config);
-        let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        let place = format!("{} {}", keywright_store::host(), file.display());
         Self {
             conductor: Conductor::new(board.clone(), Arc::clone(&config), limits, in_force),
             board,
-            place: place.chars().take(PLACE_CHARS_MAX).collect(),
+            place: place_of(file),
             is_due: true,
             is_stopping: false,
             has_given_way: false,
@@ -329,13 +326,10 @@ impl Switching {
         let all_wanted: Vec<WantedKeys> = self.config.rules.iter().filter_map(wanted).collect();
         for wanted in all_wanted {
             let from = in_force(standing, &wanted.rule);
-            let of_rule = || all.iter().filter(|(_, its)| its.rule == wanted.rule);
-            let before = of_rule().find(|(place, _)| *place == self.place);
-            let before = before.map(|(_, before)| before);
-            let was_switched = from.is_some() || of_rule().any(|(_, its)| its.keys.is_some());
             if from == wanted.keys {
                 changes.extend(repeated(&wanted.rule, from, &on_unknown_servers));
-            } else if self.changed.contains(&wanted.rule) || is_news(&wanted, before, was_switched)
+            } else if self.changed.contains(&wanted.rule)
+                || is_news((&self.place, &wanted), from.as_ref(), &all)
             {
                 changes.push(Change {
                     rule: wanted.rule,

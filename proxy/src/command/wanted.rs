@@ -1,6 +1,7 @@
 //! What a configuration wants of the switch, beside what is in force: what is to be switched, and what together.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use keywright_proxy::config::Configured;
 use keywright_proxy::switch::rule_name;
@@ -25,9 +26,32 @@ pub(super) fn in_force(standing: &Standing, rule: &RuleName) -> Option<KeySpace>
     known.and_then(|known| known.keys.clone())
 }
 
-/// Whether a program is to switch a rule's tables to what its configuration wants, and they are not: what the configuration wanted
-/// before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile; `was_switched`: ever.
-pub(super) fn is_news(wanted: &WantedKeys, last: Option<&WantedKeys>, was_switched: bool) -> bool {
+/// Longest name of a place, characters.
+const PLACE_CHARS_MAX: usize = 255;
+
+/// Where a configuration is, for the store.
+pub(super) fn place_of(file: &Path) -> String {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let place = format!("{} {}", keywright_store::host(), file.display());
+    place.chars().take(PLACE_CHARS_MAX).collect()
+}
+
+/// Whether a program of this place is to switch a rule's tables to what its configuration wants, where something else is in force (`from`).
+/// `all`: what the configurations of all places wanted when that was in force last.
+pub(super) fn is_news(
+    (place, wanted): (&str, &WantedKeys),
+    from: Option<&KeySpace>,
+    all: &[(String, WantedKeys)],
+) -> bool {
+    let of_rule = || all.iter().filter(|(_, its)| its.rule == wanted.rule);
+    let last = of_rule().find(|(at, _)| at == place).map(|(_, last)| last);
+    let was_switched = from.is_some() || of_rule().any(|(_, its)| its.keys.is_some());
+    has_changed(wanted, last, was_switched)
+}
+
+/// What the configuration wanted before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile;
+/// `was_switched`: ever.
+fn has_changed(wanted: &WantedKeys, last: Option<&WantedKeys>, was_switched: bool) -> bool {
     match last {
         Some(last) => last != wanted,
         // Whoever comes new to others' tables takes none of them back, or over again.
@@ -98,7 +122,7 @@ mod tests {
     use keywright_core::Tag;
     use keywright_store::switch::{Change, KeySpace, RuleName, WantedKeys};
 
-    use super::{is_news, one_of_groups};
+    use super::{has_changed, is_news, one_of_groups};
 
     fn wanted(tag: Option<&str>) -> WantedKeys {
         WantedKeys {
@@ -157,8 +181,30 @@ mod tests {
             (&a, None, true, false),
             (&native, None, true, false),
         ] {
-            let found = is_news(wanted, last, was_switched);
+            let found = has_changed(wanted, last, was_switched);
             assert_eq!(found, is_new, "{wanted:?} {last:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_file_takes_no_table_that_was_ever_switched() {
+        let (native, a, b) = (wanted(None), wanted(Some("a")), wanted(Some("b")));
+        let mut other = wanted(Some("a"));
+        other.rule.tables = "shop.other".to_owned();
+        let at = |place: &str, wanted: &WantedKeys| (place.to_owned(), wanted.clone());
+        for (all, from, is_new) in [
+            (vec![], None, true),
+            (vec![at("here", &other)], None, true),
+            (vec![], Some(&b), false),
+            // Others have had keys, and gave them back.
+            (vec![at("there", &b)], None, false),
+            (vec![at("there", &native)], None, true),
+            (vec![at("there", &b), at("here", &native)], None, true),
+            (vec![at("here", &a)], Some(&b), false),
+        ] {
+            let from = from.and_then(|from: &WantedKeys| from.keys.as_ref());
+            let found = is_news(("here", &a), from, &all);
+            assert_eq!(found, is_new, "{all:?} {from:?}");
         }
     }
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use keywright_session::Mode;
 use mysql_async::prelude::Queryable;
 
+use super::finding::{Finding, OfTable, Severity};
 use super::inspect::LOCK_WAIT_S_MAX;
 use super::key_column::KeyColumn;
 use super::matched::Matched;
@@ -49,6 +50,28 @@ pub fn unfenced(snapshot: &Snapshot, config: &Config) -> u64 {
     let matched = Matched::new(snapshot, config);
     let wanted = lacking(&matched).filter(|(configured, _, _)| configured.fence);
     u64::try_from(wanted.count()).unwrap_or(u64::MAX)
+}
+
+/// What is to be said of tables with a fence whose rules give no keys, where `is_native` says so of the rule: its tables are not just going over.
+pub fn left_fences(
+    snapshot: &Snapshot,
+    config: &Config,
+    is_native: impl Fn(&Configured) -> bool,
+) -> Vec<Finding> {
+    let matched = Matched::new(snapshot, config);
+    let left = matched.with_rule().filter(|(configured, column)| {
+        let observes = configured.rule.mode == Mode::Observe;
+        observes && column.auto_increment && column.fenced && is_native(configured)
+    });
+    let told = left.map(|(_, column)| {
+        let name = column.quoted_table();
+        let message = format!(
+            "{name} has a fence, and its rule gives no keys: the server refuses each INSERT without an id (167, on MySQL 1467). See that nobody \
+             else gives it keys, and lift the fence as keywright release says"
+        );
+        OfTable::new(&name, message)
+    });
+    Severity::Warning.of_each(told)
 }
 
 /// Applies the fence where a rule wants it and it is missing, and notes in the snapshot what became of that.

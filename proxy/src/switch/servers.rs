@@ -71,6 +71,12 @@ pub(super) async fn connect_to_some(config: &Config, wait_ms_max: u64) -> Vec<Se
     servers
 }
 
+/// The identities of those that can be reached soon.
+pub async fn identities(config: &Config) -> BTreeSet<String> {
+    let servers = connect_to_some(config, config.switch_wait_ms_max).await;
+    servers.into_iter().map(|server| server.identity).collect()
+}
+
 /// Each once. Clones of one machine have one identity, and are two all the same.
 async fn add(servers: &mut Vec<Server>, mut new: Server) -> Result<()> {
     let Some(known) = servers

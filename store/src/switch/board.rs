@@ -46,6 +46,12 @@ impl Switchboard {
         }
     }
 
+    /// For questions of which the program's part in the switch must not know: it does not go by their answers.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self::new(&self.keys)
+    }
+
     /// The program, as the store knows it.
     pub fn program(&self) -> &str {
         &self.program

@@ -1,10 +1,15 @@
 //! What `check` tells of a switch before it begins, and what keeps the proxy from starting.
 
+mod left_over;
 mod unseen_ids;
 
 use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
     wait_until,
+};
+use left_over::{
+    a_fence_that_is_left_is_told, a_rule_that_a_file_lacks_is_told, ids_above_the_tag_are_told,
+    what_run_leaves_as_it_is_is_told,
 };
 use unseen_ids::{programs_are_no_strangers_to_each_other, writers_past_the_program_are_named};
 
@@ -18,6 +23,10 @@ keywright_testkit::on_both_flavours!(
     replicas_of_each_other_are_told,
     writers_past_the_program_are_named,
     programs_are_no_strangers_to_each_other,
+    a_fence_that_is_left_is_told,
+    a_rule_that_a_file_lacks_is_told,
+    what_run_leaves_as_it_is_is_told,
+    ids_above_the_tag_are_told,
 );
 
 /// A server of the test's own with a table, and a store with a tag.
