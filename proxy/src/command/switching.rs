@@ -293,7 +293,7 @@ impl Switching {
                 tracing::info!(
                     rule = wanted.rule.tables,
                     keys = named(wanted.keys.as_ref()),
-                    "what the rule says is in force"
+                    "the rule is in force"
                 );
             }
             let is_recorded =

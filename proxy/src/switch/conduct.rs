@@ -162,7 +162,7 @@ impl<C: ClientConnections> Conductor<C> {
     pub async fn begin(&self, changes: &[Change]) -> Result<bool> {
         let begun = self.board.begin(changes).await.map_err(store_error)?;
         if let Some(attempt) = begun {
-            tracing::info!(attempt, ?changes, "tables are to go over");
+            tracing::info!(attempt, ?changes, "a switch begins");
         }
         Ok(begun.is_some())
     }

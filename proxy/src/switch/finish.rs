@@ -39,7 +39,10 @@ impl<C: ClientConnections> Conductor<C> {
         let above = left.iter().map(|its| its.counter).max();
         let released = self.board.release(attempt, above).await;
         if released.map_err(store_error)? {
-            tracing::info!(attempt, "the tables are as they were before the switch");
+            tracing::info!(
+                attempt,
+                "the switch was undone, and the tables are as before"
+            );
         }
         Ok(())
     }

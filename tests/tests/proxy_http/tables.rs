@@ -46,7 +46,7 @@ fn keys_follow_tables_that_go_over_to_the_tag_and_leave_it() -> Result<()> {
         let key = answer.numbers("keys")?[0];
         assert!(key > last);
         last = key;
-        Ok(proxy.log().contains("what the rule says is in force"))
+        Ok(proxy.log().contains("the rule is in force"))
     })?;
     let key = client.say("POST /v1/keys/orders")?.numbers("keys")?[0];
     assert!(key > NATIVE_ROWS, "{key}");

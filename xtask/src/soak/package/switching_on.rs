@@ -17,7 +17,7 @@ use super::writers::Writers;
 const CONFIG: &str = "keywright.toml";
 /// How far the page says that the first shard had come by itself.
 const NATIVE: usize = 1023;
-const IN_FORCE: &str = "what the rule says is in force";
+const IN_FORCE: &str = "the rule is in force";
 
 /// Walks it. The tables are written to from the start, on the servers at first and then through the program.
 pub(super) fn walk(machine: &Machine, flavour: Flavour, deb: &Path) -> Result<Figure> {
