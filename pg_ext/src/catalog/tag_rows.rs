@@ -175,10 +175,11 @@ impl Known {
     /// # Errors
     /// A dump or a subscription brought the row without them.
     pub fn require_sequences(&self, tag: &Tag) -> Result<(), Failure> {
-        if sequences::are_of_tag(self.id) {
-            Ok(())
-        } else {
-            Err(damage::bound_unknown(tag.as_str(), self.hidden.is_some()))
+        match self.source {
+            Source::Native if !sequences::are_of_tag(self.id) => {
+                Err(damage::bound_unknown(tag.as_str(), self.hidden.is_some()))
+            }
+            Source::Native | Source::Fed => sequences::of_tag(self.id).map(drop),
         }
     }
 }

@@ -74,9 +74,9 @@ unsafe extern "C-unwind" fn on_utility(
         }
         let altered = (*tree).type_;
         let is_displaced = match altered {
-            pg_sys::NodeTag::T_RenameStmt
-            | pg_sys::NodeTag::T_AlterObjectSchemaStmt
-            | pg_sys::NodeTag::T_DropStmt => displaces(tree),
+            pg_sys::NodeTag::T_RenameStmt | pg_sys::NodeTag::T_AlterObjectSchemaStmt => {
+                displaces(tree)
+            }
             _ => false,
         };
         match PREVIOUS.get() {
@@ -123,7 +123,7 @@ unsafe extern "C-unwind" fn refuse_displaced() {
     own_tables::refuse_displaced().or_raise();
 }
 
-/// Whether a statement renames, moves or drops something of keywright's by itself. Looked at before it is carried out, while names mean what it
+/// Whether a statement renames something of keywright's, or moves it to another schema, by itself. Looked at before it is carried out, while names mean what it
 /// means.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn displaces(tree: *const pg_sys::Node) -> bool {
@@ -143,28 +143,8 @@ unsafe extern "C-unwind" fn displaces(tree: *const pg_sys::Node) -> bool {
                 let statement = tree.cast::<pg_sys::AlterObjectSchemaStmt>();
                 own_tables::stays(relation_of((*statement).relation))
             }
-            pg_sys::NodeTag::T_DropStmt => drops_sequence(tree.cast::<pg_sys::DropStmt>()),
             _ => false,
         }
-    }
-}
-
-/// Whether a DROP SEQUENCE names one of keywright's.
-///
-/// # Safety
-/// `statement` must be as the grammar makes it.
-unsafe fn drops_sequence(statement: *const pg_sys::DropStmt) -> bool {
-    // SAFETY: the list has as many elements as it says; of sequences each is a name, as a list of its parts.
-    unsafe {
-        let names = (*statement).objects;
-        if (*statement).removeType != pg_sys::ObjectType::OBJECT_SEQUENCE || names.is_null() {
-            return false;
-        }
-        let count = usize::try_from((*names).length).unwrap_or(0);
-        (0..count).any(|place| {
-            let name = (*(*names).elements.add(place)).ptr_value;
-            own_tables::stays(relation_of(pg_sys::makeRangeVarFromNameList(name.cast())))
-        })
     }
 }
 

@@ -228,15 +228,20 @@ fn note_lost() -> Result<(), Failure> {
 }
 
 /// A tag is about to be dropped: its place is free once that has committed. Brought back, it goes on above its sequence, which
-/// drop_tag keeps.
-pub fn close_tag(sequence: pg_sys::Oid) {
+/// drop_tag keeps. Returns the first id above all that memory knows to be reserved.
+pub fn close_tag(sequence: pg_sys::Oid) -> u64 {
     let transaction = transaction::subtransaction_number();
     let ours = process::database().to_u32();
+    let mut end = 0;
     for (tag, key) in directory::slots::<TagSlot>() {
         if key.is_in(ours) && key.sequence() == sequence {
-            tag.slot.closed_by().store(transaction, Ordering::Release);
+            let slot = tag.slot;
+            let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
+            end = end.max(slot.word.hi()).max(left_end);
+            slot.closed_by().store(transaction, Ordering::Release);
         }
     }
+    end
 }
 
 /// Notes in the register how far this database used its numbers of one kind, before the sequence that says it is gone. A word in

@@ -3,6 +3,7 @@
 mod finding;
 mod tags;
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use keywright_core::cause::Cause;
@@ -202,6 +203,7 @@ fn worker() -> Result<Finding, Failure> {
     }
     let worker = numbers::worker(&layout)
         .and_then(|worker| may_issue(Number::Worker(worker.get())).map(|()| worker));
+    let advice = damage_advice(worker.as_ref().err());
     Ok(Finding {
         severity: match &worker {
             Ok(_) => Severity::Ok,
@@ -216,9 +218,17 @@ fn worker() -> Result<Finding, Failure> {
             ),
             Err(failure) => failure.message().to_owned(),
         },
-        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere; where a store assigns \
-               them, keywright worker assign.".into(),
+        hint: advice.unwrap_or_else(|| {
+            "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere; where a store assigns \
+             them, keywright worker assign.".into()
+        }),
     })
+}
+
+/// What to do where another number would mend nothing.
+fn damage_advice(failure: Option<&Failure>) -> Option<Cow<'static, str>> {
+    let damaged = failure.filter(|failure| failure.cause() == Cause::BoundDamaged)?;
+    Some(damaged.advice().to_owned().into())
 }
 
 /// Whether what the first id of a number looks at is there.
@@ -242,8 +252,10 @@ fn bucket() -> Result<Finding, Failure> {
             Ok(bucket) => format!("bucket {bucket} of 0 to {}, time zone {zone}", u8::MAX),
             Err(failure) => failure.message().to_owned(),
         },
-        hint: "Run SELECT keywright.set_readable_bucket(n) with one that no other database has, here or elsewhere, before \
-               readable ids are issued.".into(),
+        hint: advice.unwrap_or_else(|| {
+            "Run SELECT keywright.set_readable_bucket(n) with one that no other database has, here or elsewhere, before \
+             readable ids are issued.".into()
+        }),
     })
 }
 

@@ -65,7 +65,8 @@ pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
         slot.closed_by().store(transaction, Ordering::Release);
         slot.drain();
         let floor = slot.fed.floor.load(Ordering::Relaxed);
-        end = end.max(slot.word.hi()).max(floor);
+        let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
+        end = end.max(slot.word.hi()).max(floor).max(left_end);
     }
     Ok(end)
 }

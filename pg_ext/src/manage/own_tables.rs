@@ -62,9 +62,16 @@ pub fn check_altered(altered: pg_sys::Oid, counts: bool) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Whether a relation is one of keywright's that nobody but keywright may rename, move or drop at this moment.
+/// Whether a relation is one of keywright's that nobody but keywright may rename or move at this moment.
 pub fn stays(relation: pg_sys::Oid) -> bool {
-    relation::is_in_schema(relation, c"keywright") && stays_here()
+    relation::is_in_schema(relation, c"keywright") && stays_here() && is_kept(relation)
+}
+
+/// Whether it is the extension's, or of one of its tags. Others are left where a dump brought sequences without their tags.
+fn is_kept(relation: pg_sys::Oid) -> bool {
+    relation::is_of_an_extension(relation)
+        || relation::owner_of_sequence(relation)
+            .is_some_and(|table| relation::find(c"keywright", "tag") == Some(table))
 }
 
 /// Whether the schema of that name is keywright's, likewise.

@@ -8,7 +8,7 @@ use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
 use keywright_core::writer::Note;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_extern;
+use pgrx::{pg_extern, pg_sys};
 
 use crate::cache;
 use crate::catalog::extension::Extension;
@@ -16,12 +16,13 @@ use crate::catalog::secrets::{self, Hidden};
 use crate::catalog::statements::run;
 use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences};
+use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
 use crate::manage::definition::{self, Definition, number, numbers};
 use crate::manage::{hide, restored};
-use crate::refill::{fed, segment};
+use crate::refill::{fed, segment, segment_plan};
 use crate::server::{changes, clock, relation, sequence};
 use crate::settings;
 use crate::shmem::area;
@@ -228,6 +229,19 @@ pub(super) fn require_native(tag: &Tag, source: Source, hint: &str) -> Result<()
     }
 }
 
+/// A bound that somebody set lower than what was reserved would be forgotten with the tag's place in memory.
+fn put_back(tag: &Tag, sequence: pg_sys::Oid, end: u64) -> Result<(), Failure> {
+    let is_lower = || segment_plan::end_of(sequence::last(sequence)) < end;
+    if is_lower() {
+        let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+        Wanted::alone(&[sequence]).lock(deadline, &|| format!("tag \"{tag}\""))?;
+        if is_lower() {
+            sequence::set(sequence, flush::last_of(end)?);
+        }
+    }
+    Ok(())
+}
+
 /// Not before those who use them are done: they may be waited for no longer than for a refill.
 fn drop_sequences(tag: &Tag, id: i32) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
@@ -335,7 +349,8 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
-        drops::close_tag(sequences::of_tag(old.id)?);
+        let sequence = sequences::of_tag(old.id)?;
+        put_back(&tag, sequence, drops::close_tag(sequence))?;
         changes::announce(extension.tag_table);
         cache::forget();
         Ok(())

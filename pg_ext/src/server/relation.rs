@@ -58,6 +58,25 @@ pub fn is_extension_here(name: &CStr) -> bool {
     unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) != pg_sys::InvalidOid }
 }
 
+/// Whether a relation is a member of an extension.
+pub fn is_of_an_extension(relation: pg_sys::Oid) -> bool {
+    // SAFETY: a catalogue look-up by object ids.
+    unsafe {
+        pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, relation) != pg_sys::InvalidOid
+    }
+}
+
+/// The table that a sequence belongs to, if it is one, by `OWNED BY`.
+pub fn owner_of_sequence(sequence: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let (mut table, mut column) = (pg_sys::InvalidOid, 0);
+    // The server's DEPENDENCY_AUTO.
+    let by_owned = std::ffi::c_char::try_from(b'a').ok()?;
+    // SAFETY: a catalogue look-up by object id, which writes the two numbers where it finds something.
+    let is_owned =
+        unsafe { pg_sys::sequenceIsOwned(sequence, by_owned, &raw mut table, &raw mut column) };
+    is_owned.then_some(table)
+}
+
 /// Indexes of a table that is locked; none of one that was dropped.
 pub fn indexes(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: the table is locked, so its entry in the relation cache can be opened, and it is closed again. The list, null

@@ -54,9 +54,11 @@ pub fn take_at_start() {
         Ok(Some(Ok(all))) => {
             let given = all.iter().filter(|unused| give(unused));
             let tags = given.filter(|unused| unused.start < unused.end).count();
-            log::tell(&format!(
-                "ids that were left when the server was stopped are issued first, of {tags} tags"
-            ));
+            if tags > 0 {
+                log::tell(&format!(
+                    "ids that were left when the server was stopped are issued first, of {tags} tags"
+                ));
+            }
         }
         Ok(Some(Err(reason))) => log::tell(&format!(
             "the unused ids of tags in \"{FILE}\" are left out: {reason}"
