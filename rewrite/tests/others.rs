@@ -2,7 +2,7 @@
 
 use keywright_rewrite::{
     CharsetClass, Flavour, InsertHead, Kind, LastInsertIdChange, LastInsertIdUse, Modes,
-    PrepareSource, Server, TableName, Unread, Verb, kind, last_insert_id_change,
+    PrepareSource, Server, TableName, Unread, Verb, kind, kind_of_beginning, last_insert_id_change,
     last_insert_id_use, load_target, prepare_source, tables_touched, use_target,
 };
 
@@ -31,6 +31,22 @@ fn table(name: &str) -> TableName {
 
 fn touched(text: &str) -> Option<Vec<TableName>> {
     tables_touched(text.as_bytes(), &MARIA)
+}
+
+/// Of a text of which only the beginning is read.
+#[test]
+fn a_beginning_says_what_a_statement_is_or_may_be_any() {
+    for (beginning, expected) in [
+        ("INSERT INTO t", Kind::Insert),
+        ("INSERT", Kind::Empty),
+        ("/* a long comment", Kind::Empty),
+        ("BINLOG 'Zm9v", Kind::Other),
+        ("BINLOG", Kind::Empty),
+        ("here : BEGIN", Kind::Compound),
+    ] {
+        let kind = kind_of_beginning(beginning.as_bytes(), &MARIA);
+        assert_eq!(kind, expected, "{beginning}");
+    }
 }
 
 #[test]

@@ -105,6 +105,12 @@ impl<'t> Cursor<'t> {
         Ok(found)
     }
 
+    /// Whether the next token begins with the byte `mark`, which is no blank.
+    pub(crate) fn is_before_mark(mut self, mark: u8) -> Result<bool, Unread> {
+        self.skip_blanks()?;
+        Ok(self.byte(0) == mark)
+    }
+
     fn token_kind(&mut self) -> Result<Kind, Unread> {
         if self.ended() {
             return if self.inside {

@@ -178,7 +178,8 @@ impl Cursor<'_> {
             Kind::LoadData if !self.accept("DATA")? && !self.accept("XML")? => Ok(Kind::Other),
             Kind::GetDiagnostics => self.get(),
             Kind::Execute if self.accept("IMMEDIATE")? => Ok(Kind::ExecuteImmediate),
-            Kind::Other if self.peek()?.kind == TokenKind::Mark(b':') => Ok(Kind::Compound),
+            // By its first byte: what follows another word may be a text that is cut off.
+            Kind::Other if self.is_before_mark(b':')? => Ok(Kind::Compound),
             other => Ok(other),
         }
     }

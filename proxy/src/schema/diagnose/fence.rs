@@ -1,5 +1,7 @@
 //! Tables without the fence, and such as it does not hold back.
 
+use keywright_session::Mode;
+
 use crate::schema::fence::{Lack, lacking};
 use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::key_column::Partitions;
@@ -53,6 +55,7 @@ fn removed(matched: &Matched<'_>) -> Option<Finding> {
         .with_rule()
         .filter(|(configured, column)| {
             configured.fence
+                && configured.rule.mode == Mode::Rewrite
                 && column.auto_increment
                 && column.partitions == Partitions::MayLoseFence
         })
