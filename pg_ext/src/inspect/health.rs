@@ -241,6 +241,7 @@ fn bucket() -> Result<Finding, Failure> {
     let zone = cached::zone()?;
     let bucket =
         numbers::bucket().and_then(|bucket| may_issue(Number::Bucket(bucket)).map(|()| bucket));
+    let advice = damage_advice(bucket.as_ref().err());
     Ok(Finding {
         severity: match &bucket {
             Ok(_) => Severity::Ok,

@@ -148,6 +148,7 @@ mod tests {
             path,
         };
         // The directory is the user's alone, whatever the file says.
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
         assert_eq!(secret(link.clone()).warning(), None);
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();

@@ -257,6 +257,16 @@ impl Session {
         same("whether a command is at the fence", before, now)
     }
 
+    /// Of the one that stands: sessions before November 2026 did not say so.
+    pub fn is_under_way(&self) -> bool {
+        self.now.is_under_way()
+    }
+
+    /// Of the one that stands: sessions before November 2026 did not say so.
+    pub fn holds_up(&self, rules: &Rules) -> bool {
+        self.now.holds_up(&rules.now)
+    }
+
     /// As that of one.
     pub fn is_passthrough(&self) -> bool {
         let (before, now) = (self.before.is_passthrough(), self.now.is_passthrough());
