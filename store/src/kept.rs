@@ -12,7 +12,8 @@
 //!    [`keeper::Keeper::forget`]). After a write that failed, neither what it was to say nor what the file said before is published, and
 //!    the file is erased.
 //! 3. Only one program has the file, by a lock that the kernel holds while the program lives (`flock`). One that starts and finds it locked,
-//!    as the new program of a take-over does, keeps nothing until the lock is free, and then overwrites what it finds.
+//!    as the new program of a take-over does, keeps nothing until the lock is free. Then it overwrites what it finds, but for how far
+//!    tags had come.
 //! 4. Nobody believes an older state of the file. It is written in place, as a whole, with a checksum, and names its device, inode, time of birth,
 //!    machine and run of the machine (boot id): a copy is another file, and after a restart of the machine nothing is believed. An older state that is
 //!    written into the file itself (`cp backup ranges`), or comes back by another name of the inode, shows by the time of change that the kernel keeps,
@@ -27,8 +28,9 @@
 //! for `switch_peer_wait_s`: until that much after the store last heard of the predecessor (`CLOCK_BOOTTIME`, which a change of the clock does not move), the
 //! file may be used, and what was taken from it be given; then all of that is dropped.
 //!
-//! Beside the ranges the file says how far the bounds of tags had come ([`seen`]), and goes on saying so when nothing is kept any more. A store that says
-//! less of a tag of the same key space has gone back: whoever starts then takes nothing from it, as whoever ran meanwhile.
+//! Beside the ranges the file says how far the bounds of tags had come ([`seen`]), also of ranges of which nothing is kept, and before anybody has an id of
+//! them; and it goes on saying so when nothing is kept any more, whoever takes the file. A store that says less of a tag of the same key space has gone back:
+//! whoever starts then takes nothing from it, as whoever ran meanwhile.
 //!
 //! What no check can see is a copy of the living memory of the whole machine, a file system that is put back to an older state in the same run of the machine,
 //! and a clock of the store's server that is put forward: others go by that when they wait for a program that is silent.

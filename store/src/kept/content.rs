@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use keywright_core::Tag;
+use keywright_core::hiding::Hiding;
 use keywright_core::residue::Residue;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -35,7 +36,7 @@ pub(crate) struct Content {
     pub(crate) standing: Option<KeptStanding>,
     /// What may be given.
     pub(crate) ranges: Vec<KeptRange>,
-    /// How far other tags had come.
+    /// How far tags had come, as far as `ranges` do not tell it.
     #[serde(default)]
     pub(crate) seen: Vec<SeenBound>,
 }
@@ -254,6 +255,11 @@ impl TryFrom<RawStanding> for KeptStanding {
             peers: Vec::new(),
         }))
     }
+}
+
+/// What tells apart what ids are sent through.
+pub(crate) fn fingerprint(hiding: Option<&Hiding>) -> Option<String> {
+    hiding.map(|hiding| format!("{} {}", hiding.bits().get(), hiding.fingerprint()))
 }
 
 /// Whether bytes are the beginning of such a file, or of one that was never written.

@@ -9,7 +9,7 @@ use keywright_core::hiding::Hiding;
 use keywright_core::residue::Residue;
 use tracing::{error, info, warn};
 
-use super::content::{Content, KeptRange, KeptStanding, SeenBound};
+use super::content::{Content, KeptRange, KeptStanding, SeenBound, fingerprint};
 use super::disk::{Found, KeptFile, look};
 use super::judge::{Here, Unusable, judge};
 use super::seen::SeenBounds;
@@ -105,10 +105,8 @@ impl Keeper {
                     let found = file.read();
                     state.file = Some(file);
                     // Whatever keeps the ranges from being used: to have come so far is not undone.
-                    if let Ok(Some(found)) = &found
-                        && found.place.difference(&found.content.place).is_none()
-                    {
-                        state.seen = SeenBounds::of(&found.content);
+                    if let Ok(Some(found)) = &found {
+                        state.seen.learn(found);
                     }
                     found.and_then(|found| self.judged(&state, found.ok_or(Unusable::Nothing)?))
                 }
@@ -127,7 +125,7 @@ impl Keeper {
         judge(&found.content, &here).map(|()| found.content)
     }
 
-    /// How far tags had come by what was found.
+    /// How far tags had come, by what was found and by what this program has seen.
     pub(crate) fn seen(&self) -> Vec<SeenBound> {
         self.state().seen.all().collect()
     }
@@ -226,13 +224,26 @@ impl Keeper {
     /// either says is given to nobody.
     pub(crate) fn keep(&self, range: &KeptRange) -> bool {
         let mut state = self.state();
+        state.seen.note_range(range);
         if state.file.is_none() || state.is_over {
             return false;
         }
         let key = key(&range.tag, range.residue);
         state.ranges.insert(key, range.clone());
-        state.seen.note_range(range);
         self.write(&mut state)
+    }
+
+    /// A tag has come so far, and the commit is known. The next write says it, whatever that is for; also one of a file that is taken later.
+    pub(crate) fn saw(&self, tag: &Tag, key_space: &str, bound: u64) {
+        self.state().seen.note(tag.as_str(), key_space, bound);
+    }
+
+    /// Writes how far tags have come, unless the file says it.
+    pub(crate) fn say(&self) {
+        let mut state = self.state();
+        if state.seen.is_unsaid() && state.file.is_some() && !state.is_over {
+            self.write(&mut state);
+        }
     }
 
     /// From now on it says nothing of this tag. False: it may.
@@ -294,24 +305,36 @@ impl Keeper {
         }
     }
 
-    /// Takes the file, where another program had it. What that one has kept it will not need any more.
-    pub(crate) fn look_again(&self) {
+    /// Takes the file, where another program had it. What that one has kept it will not need any more; how far tags had come by it stays.
+    /// True: this has taken it.
+    pub(crate) fn look_again(&self) -> bool {
         let mut state = self.state();
         if state.file.is_some() || state.is_over || state.found.is_some() {
-            return;
+            return false;
         }
+        let path = self.settings.path.display();
         match KeptFile::open(&self.settings.path, self.settings.any_file_system) {
             Ok(file) => {
+                match file.read() {
+                    Ok(Some(found)) => state.seen.learn(&found),
+                    Ok(None) => {}
+                    Err(why) => {
+                        warn!(file = %path, "what the file said of how far tags had come is lost: {why}");
+                    }
+                }
                 state.file = Some(file);
                 state.told = None;
-                info!(file = %self.settings.path.display(), "ranges are kept");
+                info!(file = %path, "ranges are kept");
                 self.write(&mut state);
+                true
             }
-            Err(why) if state.told.as_ref() != Some(&why) => {
-                warn!(file = %self.settings.path.display(), "no ranges are kept: {why}");
-                state.told = Some(why);
+            Err(why) => {
+                if state.told.as_ref() != Some(&why) {
+                    warn!(file = %path, "no ranges are kept: {why}");
+                    state.told = Some(why);
+                }
+                false
             }
-            Err(_) => {}
         }
     }
 
@@ -361,6 +384,7 @@ impl Keeper {
         match written {
             Ok(()) => {
                 state.written_until_boot_ms = state.until_boot_ms;
+                state.seen.said();
                 state.file = Some(file);
                 true
             }
@@ -385,9 +409,4 @@ impl Keeper {
             }
         }
     }
-}
-
-/// What tells apart what ids are sent through.
-pub(crate) fn fingerprint(hiding: Option<&Hiding>) -> Option<String> {
-    hiding.map(|hiding| format!("{} {}", hiding.bits().get(), hiding.fingerprint()))
 }

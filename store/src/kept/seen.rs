@@ -3,26 +3,38 @@
 
 use std::collections::BTreeMap;
 
-use super::content::{Content, KeptRange, SeenBound};
+use super::content::{KeptRange, SeenBound};
+use super::disk::Found;
 
-/// Tags of which it is told at most, so that names that came once do not fill the file.
+/// Tags of which it is told at most, kept ones among them, so that names that came once do not fill the file.
 const TAGS_MAX: usize = 1_000;
 
-/// Key space and bound of each tag.
+/// How far tags had come.
 #[derive(Debug, Default)]
-pub(crate) struct SeenBounds(BTreeMap<String, (String, u64)>);
+pub(crate) struct SeenBounds {
+    /// Key space and bound of each.
+    all: BTreeMap<String, (String, u64)>,
+    /// The file may not say all of it.
+    is_unsaid: bool,
+}
 
 impl SeenBounds {
-    /// What a file says.
-    pub(crate) fn of(content: &Content) -> Self {
-        let mut all = Self::default();
-        for seen in &content.seen {
-            all.note(&seen.tag, &seen.key_space, seen.bound);
+    /// Adds what a file says, where that was written. Of a tag that was made anew this program knows the later key space: its predecessor began earlier.
+    pub(crate) fn learn(&mut self, found: &Found) {
+        let Found { content, place, .. } = found;
+        if place.difference(&content.place).is_some() {
+            return;
         }
+        let known = std::mem::take(&mut self.all);
         for range in &content.ranges {
-            all.note_range(range);
+            self.note_range(range);
         }
-        all
+        for seen in &content.seen {
+            self.note(&seen.tag, &seen.key_space, seen.bound);
+        }
+        for (tag, (key_space, bound)) in &known {
+            self.note(tag, key_space, *bound);
+        }
     }
 
     /// What a range tells of its tag.
@@ -30,26 +42,44 @@ impl SeenBounds {
         self.note(range.tag.as_str(), &range.key_space, range.bound);
     }
 
-    fn note(&mut self, tag: &str, key_space: &str, bound: u64) {
+    /// A tag's bound.
+    pub(crate) fn note(&mut self, tag: &str, key_space: &str, bound: u64) {
         // Of a tag that was made by hand it is not known whether it was made anew since.
         if key_space.is_empty() {
             return;
         }
-        let Some((known, highest)) = self.0.get_mut(tag) else {
-            if self.0.len() < TAGS_MAX {
-                self.0.insert(tag.to_owned(), (key_space.to_owned(), bound));
+        let Some((known, highest)) = self.all.get_mut(tag) else {
+            if self.all.len() < TAGS_MAX {
+                let its = (key_space.to_owned(), bound);
+                self.all.insert(tag.to_owned(), its);
+                self.is_unsaid = true;
             }
             return;
         };
-        match *known == *key_space {
-            true => *highest = bound.max(*highest),
-            false => (*known, *highest) = (key_space.to_owned(), bound),
+        let is_same = *known == *key_space;
+        if is_same && bound <= *highest {
+            return;
         }
+        if !is_same {
+            key_space.clone_into(known);
+        }
+        *highest = bound;
+        self.is_unsaid = true;
+    }
+
+    /// Whether the file may not say all of it.
+    pub(crate) fn is_unsaid(&self) -> bool {
+        self.is_unsaid
+    }
+
+    /// The file says all of it.
+    pub(crate) fn said(&mut self) {
+        self.is_unsaid = false;
     }
 
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = SeenBound> {
-        self.0.iter().map(|(tag, (key_space, bound))| SeenBound {
+        self.all.iter().map(|(tag, (key_space, bound))| SeenBound {
             tag: tag.clone(),
             key_space: key_space.clone(),
             bound: *bound,
@@ -58,13 +88,14 @@ impl SeenBounds {
 
     /// Those that these ranges do not tell.
     pub(crate) fn beside<'a>(&self, ranges: impl Iterator<Item = &'a KeptRange>) -> Vec<SeenBound> {
-        let mut told: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut told: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for range in ranges {
-            let bound = told.entry(range.tag.as_str()).or_default();
+            let its = (range.tag.as_str(), &*range.key_space);
+            let bound = told.entry(its).or_default();
             *bound = range.bound.max(*bound);
         }
         let is_told = |seen: &SeenBound| {
-            let bound = told.get(seen.tag.as_str());
+            let bound = told.get(&(seen.tag.as_str(), seen.key_space.as_str()));
             bound.is_some_and(|bound| *bound >= seen.bound)
         };
         self.all().filter(|seen| !is_told(seen)).collect()

@@ -1,3 +1,5 @@
+mod seen;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +10,7 @@ use keywright_core::{Readings, Tag};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::content::{Content, KeptRange, KeptStanding, SeenBound, decode, encode};
+use super::content::{Content, KeptRange, KeptStanding, decode, encode};
 use super::judge::{Here, Unusable, judge};
 use super::keeper::{Keeper, KeptSettings};
 use super::tail::{PARTS, Tail, split};
@@ -349,56 +351,6 @@ fn what_is_left_to_the_next_start_is_nobody_elses() {
     assert!(next.forget(&tag("orders"), Residue::ALL));
     assert!(next.leave(), "nothing is kept");
     assert!(next.end());
-}
-
-/// Whoever starts on a store that went back is told by it, whatever became of the ranges.
-#[test]
-fn how_far_tags_had_come_stays_in_the_file_where_it_was_written() {
-    let scratch = TempDir::new().unwrap();
-    let path = scratch.path().join("ranges");
-    let seen = |key_space: &str, bound| SeenBound {
-        tag: "orders".to_owned(),
-        key_space: key_space.to_owned(),
-        bound,
-    };
-    let next = |configuration: &str| {
-        let next = keeper(&path, 2_000);
-        next.begin(configuration, 10_000);
-        next
-    };
-    drop(running(&path, &range(50, 101)));
-    // It was killed.
-    assert_eq!(next("another").seen(), [seen("abc", 101)]);
-    let first = running(&path, &range(150, 201));
-    assert!(first.forget(&tag("orders"), Residue::ALL) && first.end());
-    drop(first);
-    let idle = next("c");
-    assert_eq!(idle.seen(), [seen("abc", 201)]);
-    assert_eq!(idle.start(), Err(Unusable::Nothing));
-    idle.anew();
-    drop(idle);
-    assert_eq!(next("c").seen(), [seen("abc", 201)]);
-    // Not where it was copied to: what that machine's store says it does not know.
-    let copy = scratch.path().join("copy");
-    fs::copy(&path, &copy).unwrap();
-    let copied = keeper(&copy, 2_000);
-    copied.begin("c", 10_000);
-    assert_eq!(copied.seen(), []);
-    // Made anew, the tag is another one.
-    let made_anew = KeptRange {
-        key_space: "def".into(),
-        ..range(10, 31)
-    };
-    drop(running(&path, &made_anew));
-    assert_eq!(next("c").seen(), [seen("def", 31)]);
-    // Of one that was made by hand that cannot be told.
-    let by_hand = KeptRange {
-        tag: tag("by_hand"),
-        key_space: "".into(),
-        ..range(10, 31)
-    };
-    drop(running(&path, &by_hand));
-    assert_eq!(next("c").seen(), [seen("def", 31)]);
 }
 
 #[test]

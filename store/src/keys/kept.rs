@@ -7,6 +7,7 @@ use keywright_core::Tag;
 use tracing::error;
 
 use super::{Inner, Keys};
+use crate::kept::keeper::Keeper;
 use crate::switch::state::Standing;
 
 /// How often is looked whether the file can be had, and whether it is too late for what was kept, milliseconds.
@@ -18,13 +19,7 @@ impl Keys {
     pub fn keep_ranges(&self, configuration: &str, peer_wait_ms: u64) {
         if let Some(keeper) = &self.0.keeper {
             keeper.begin(configuration, peer_wait_ms);
-            for seen in keeper.seen() {
-                if let Ok(tag) = Tag::parse(&seen.tag) {
-                    self.0
-                        .store
-                        .note_kept_bound(tag, (seen.key_space, seen.bound));
-                }
-            }
+            note_seen(&self.0, keeper);
             self.0.runtime.spawn(look(Arc::downgrade(&self.0)));
         }
     }
@@ -101,7 +96,9 @@ async fn look(keys: Weak<Inner>) {
         let Some(keeper) = &inner.keeper else {
             return;
         };
-        keeper.look_again();
+        if keeper.look_again() {
+            note_seen(&inner, keeper);
+        }
         if keeper.is_late() {
             if !was_late {
                 error!(
@@ -110,6 +107,16 @@ async fn look(keys: Weak<Inner>) {
             }
             give_up(&inner);
             was_late = true;
+        }
+    }
+}
+
+/// How far tags had come by the file: a store that says less has gone back.
+fn note_seen(inner: &Inner, keeper: &Keeper) {
+    for seen in keeper.seen() {
+        if let Ok(tag) = Tag::parse(&seen.tag) {
+            let bound = (seen.key_space, seen.bound);
+            inner.store.note_kept_bound(tag, bound);
         }
     }
 }

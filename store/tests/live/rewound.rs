@@ -1,6 +1,8 @@
 //! A store that is older than what it has given away: an old backup on the same path, tables restored from a dump. Whoever has seen
 //! more takes nothing from it, until somebody says how far ids were given.
 
+use std::fs::File;
+use std::path::Path;
 use std::time::Duration;
 
 use keywright_core::Cause;
@@ -76,6 +78,66 @@ fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
             Ok::<(), anyhow::Error>(())
         })?;
     }
+    Ok(())
+}
+
+/// As after a take-over: who takes the file later has begun while its predecessor had it, and was never given an id of the tag.
+#[test]
+fn a_file_of_kept_ranges_that_is_taken_later_tells_it_too() -> Result<()> {
+    let schema = Schema::of(Engine::File, "kw_rewound_later")?;
+    let scratch = scratch_dir()?;
+    let path = scratch.path().join("ranges");
+    let raw = RawStoreSettings {
+        kept_ranges_file: Some(path.clone()),
+        any_file_system: true,
+        ..schema.raw()
+    };
+    runtime()?.block_on(async {
+        let start = || {
+            let keys = open(&raw)?;
+            keys.keep_ranges("configuration", 60_000);
+            keys.drop_kept_ranges();
+            Ok::<Keys, anyhow::Error>(keys)
+        };
+        let first = start()?;
+        first.init().await?;
+        first.create_tag(&tag("a"), &small_steps(100)).await?;
+        let log = IssuedLog::default();
+        take(&first.source(&segment("a"))?, &log, "first", 30).await?;
+        let second = start()?;
+        assert!(first.stop_keeping());
+        first.hand_back().await;
+        drop(first);
+        is_had(&path).await?;
+        schema.sql("UPDATE keywright_segment SET hi = 8 WHERE tag = 'a'")?;
+        schema.sql("DELETE FROM keywright_returned")?;
+        is_refused(&second).await?;
+        assert!(second.stop_keeping());
+        second.hand_back().await;
+        drop(second);
+        // Nor has it forgotten what it was told.
+        is_refused(&start()?).await
+    })
+}
+
+/// Waits until a program has the file, and has read it.
+async fn is_had(path: &Path) -> Result<()> {
+    let is_free = || Ok::<bool, std::io::Error>(File::open(path)?.try_lock().is_ok());
+    tokio::time::timeout(GOES_ON_MAX, async {
+        while is_free()? {
+            tokio::time::sleep(Duration::from_millis(70)).await;
+        }
+        Ok::<(), std::io::Error>(())
+    })
+    .await??;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    Ok(())
+}
+
+async fn is_refused(keys: &Keys) -> Result<()> {
+    let refused = keys.source(&segment("a"))?.take(7, true).await.err();
+    let cause = refused.map(|failure| failure.cause());
+    assert_eq!(cause, Some(Cause::BoundDamaged));
     Ok(())
 }
 

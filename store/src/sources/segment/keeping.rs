@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::{Held, Origin, SegmentSupply};
-use crate::kept::content::KeptRange;
-use crate::kept::keeper::{Keeper, fingerprint};
+use crate::kept::content::{KeptRange, fingerprint};
+use crate::kept::keeper::Keeper;
 use crate::kept::tail::{Tail, split};
 use crate::store::tag_request::Granted;
 use crate::tag_order::TagOrder;
@@ -57,6 +57,9 @@ impl SegmentSupply {
         need: u64,
         granted: &Granted,
     ) -> bool {
+        if let Some(keeper) = &self.keeper {
+            keeper.saw(&self.tag, &granted.key_space, bound(granted));
+        }
         if start >= end {
             return false;
         }
@@ -68,6 +71,10 @@ impl SegmentSupply {
                 && self.forget()
             {
                 self.buffer.publish(tail.start, tail.end, percent);
+            }
+            // Nothing of the range is kept, but the tag has come so far: the file says that before anybody has an id of it.
+            if let Some(keeper) = keeper {
+                keeper.say();
             }
             return self.buffer.publish(start, end, percent);
         };
@@ -94,7 +101,7 @@ impl SegmentSupply {
             server: granted.server.clone(),
             hidden: fingerprint(self.hiding.as_deref()),
             refill_percent: granted.row.refill_percent,
-            bound: granted.row.ends.first_free(granted.row.number).max(end),
+            bound: bound(granted),
         }
     }
 
@@ -162,4 +169,10 @@ impl SegmentSupply {
             "others need not wait for this program any more",
         );
     }
+}
+
+/// The tag's bound behind what was granted: first id that was not reserved.
+fn bound(granted: &Granted) -> u64 {
+    let bound = granted.row.ends.first_free(granted.row.number);
+    bound.max(granted.end)
 }

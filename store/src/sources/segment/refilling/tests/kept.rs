@@ -158,6 +158,45 @@ fn all_that_is_left_is_handed_back_as_one_range_or_without_what_may_be_in_the_fi
     assert_eq!((rests[0].start, rests[0].end, rests.len()), (101, 151, 1));
 }
 
+/// The bounds that a program finds that starts next.
+fn seen(path: &Path) -> Vec<u64> {
+    let seen = Program::start(path, true).keeper.seen();
+    seen.iter().map(|seen| seen.bound).collect()
+}
+
+#[test]
+fn the_file_says_how_far_a_tag_has_come_of_which_nothing_is_kept() {
+    for (end, need) in [(201, 100), (102, 0)] {
+        for was_kept in [false, true] {
+            let scratch = TempDir::new().unwrap();
+            let path = scratch.path().join("ranges");
+            let mut program = Program::start(&path, true);
+            if was_kept {
+                program.accept(1, 101);
+            }
+            let granted = granted(Residue::ALL, 101, end);
+            assert!(accept(&program.supply, &mut program.state, &granted, need));
+            assert!(!program.supply.has_tail());
+            // It is killed.
+            drop(program);
+            assert_eq!(seen(&path), [end], "{end} {need} {was_kept}");
+        }
+    }
+}
+
+#[test]
+fn the_file_says_how_far_a_tag_had_come_before_it_was_had() {
+    let scratch = TempDir::new().unwrap();
+    let path = scratch.path().join("ranges");
+    let first = Program::start(&path, true);
+    let mut second = Program::start(&path, true);
+    second.accept(1, 101);
+    assert!(first.stop().is_empty());
+    assert!(second.keeper.look_again());
+    drop(second);
+    assert_eq!(seen(&path), [101]);
+}
+
 /// What a store has given, and was handed back.
 struct Given {
     next: u64,
