@@ -8,6 +8,7 @@ mod fence;
 mod finish;
 mod given_up;
 mod later;
+mod left;
 mod servers;
 mod standings;
 

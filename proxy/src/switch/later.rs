@@ -13,7 +13,7 @@ use keywright_store::switch::{
 };
 
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
-use super::fence::{Outcome, Reading, fence, lift};
+use super::fence::{Outcome, Reading, fence};
 use super::servers::{self, Server};
 use crate::schema::KeyColumn;
 
@@ -60,50 +60,6 @@ impl<C: ClientConnections> Conductor<C> {
     /// Whether a table of a rule that gives keys has ids and no fence.
     pub fn has_ahead(&self) -> bool {
         !self.ahead.is_empty()
-    }
-
-    /// Lifts fences of tables that are native again: a server that took over may not have heard of that. `has_lifted` is set where it has.
-    ///
-    /// # Errors
-    /// The store fails, or a server, which keeps none from the others.
-    pub async fn lift_left(&self, has_lifted: &mut bool) -> Result<()> {
-        let standing = self.board.standing().await.map_err(store_error)?;
-        let native = standing.rules.iter().filter(|rule| rule.keys.is_none());
-        let above: BTreeMap<&RuleName, u64> = native
-            .filter_map(|rule| Some((&rule.rule, rule.above?)))
-            .collect();
-        if !self.can_lead() || above.is_empty() || standing.phase != Phase::None {
-            return Ok(());
-        }
-        let mut looked = Ok(());
-        for server in &mut self.some_servers().await {
-            looked = looked.and(self.lift_left_on(server, &above, has_lifted).await);
-        }
-        looked
-    }
-
-    async fn lift_left_on(
-        &self,
-        server: &mut Server,
-        above: &BTreeMap<&RuleName, u64>,
-        has_lifted: &mut bool,
-    ) -> Result<()> {
-        let names = above.keys().map(|name| (*name).clone()).collect();
-        let mut tables = servers::columns_of(server, &self.config, &names).await?;
-        tables.retain(|(_, column)| column.auto_increment && column.fenced);
-        for (name, column) in &tables {
-            let ask = async || {
-                let now = self.board.standing().await?;
-                let is_native = |rule: &InForce| rule.rule == *name && rule.keys.is_none();
-                Ok(now.phase == Phase::None && now.rules.iter().any(is_native))
-            };
-            let next = above.get(name).copied().unwrap_or(0);
-            if lift(&mut server.conn, column, next, ask).await? == Outcome::Done {
-                tracing::info!(table = column.quoted_table(), "fence lifted");
-                *has_lifted = true;
-            }
-        }
-        Ok(())
     }
 
     /// Fences tables that came later, of rules that give keys. Such as have ids above all that was reserved get no keys until keys go on

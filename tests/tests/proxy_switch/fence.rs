@@ -163,6 +163,54 @@ pub(crate) fn a_table_that_refuses_its_fence_keeps_no_other_from_its_own(
     Ok(())
 }
 
+/// Their rule is native again, and a server that took over has them. One table's fence cannot be lifted, and the other's is.
+pub(crate) fn a_fence_that_cannot_be_lifted_keeps_no_other(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut direct = shop.server.wire("shop")?;
+    let tables = ["a_table", "z_table"];
+    for table in tables {
+        direct.run(format!(
+            "CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"
+        ))?;
+    }
+    let config = |mode: &str| {
+        let mut config = shop.config.clone();
+        config.rules = vec![rule("one", mode).replace("shop.orders", "shop.*")];
+        config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    proxy.reload(config("observe"))?;
+    shop.wait_for(None)?;
+    wait_until("native tables", WAIT_MAX, || {
+        Ok(proxy.log().contains("the tables are native again"))
+    })?;
+    // Whoever connects from now on may not. The connection that does it still may.
+    let account = direct
+        .rows("SELECT CONCAT('\\'', REPLACE(CURRENT_USER(), '@', '\\'@\\''), '\\'')")?
+        .concat()
+        .concat();
+    direct.run(format!("REVOKE ALTER ON *.* FROM {account}"))?;
+    direct.run(format!("GRANT ALTER ON shop.z_table TO {account}"))?;
+    let fence = match flavour {
+        Flavour::MariaDb => 1_u64 << 63,
+        Flavour::MySql => u64::MAX,
+    };
+    for table in tables {
+        direct.run(format!("ALTER TABLE {table} AUTO_INCREMENT = {fence}"))?;
+    }
+    wait_until("the refusal", WAIT_MAX, || {
+        let refusal = "setting the counter of `shop`.`a_table`";
+        Ok(proxy.log().contains(refusal))
+    })?;
+    wait_until("no fence of the other", WAIT_MAX, || {
+        Ok(!is_fenced(&mut direct, "z_table")?)
+    })?;
+    assert!(is_fenced(&mut direct, "a_table")?);
+    Ok(())
+}
+
 /// As WordPress makes them: the servers read the whole definition of a table when its counter is set.
 pub(crate) fn tables_with_zero_dates_go_over(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;

@@ -24,7 +24,7 @@ use failover::{
 };
 use fence::{
     a_fence_comes_where_keys_are_in_force, a_fence_of_another_rule_is_not_taken_for_ones_own,
-    a_table_that_comes_later_is_fenced_below_its_tag,
+    a_fence_that_cannot_be_lifted_keeps_no_other, a_table_that_comes_later_is_fenced_below_its_tag,
     a_table_that_refuses_its_fence_keeps_no_other_from_its_own, tables_with_zero_dates_go_over,
     tables_without_a_fence_go_over_above_their_counters,
 };
@@ -79,6 +79,7 @@ keywright_testkit::on_both_flavours!(
     a_fence_of_another_rule_is_not_taken_for_ones_own,
     a_fence_comes_where_keys_are_in_force,
     a_table_that_refuses_its_fence_keeps_no_other_from_its_own,
+    a_fence_that_cannot_be_lifted_keeps_no_other,
     without_a_way_to_put_it_back_nothing_is_begun,
     a_table_that_comes_later_is_fenced_below_its_tag,
     snowflake_ids_come_and_go,
