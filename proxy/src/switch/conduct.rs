@@ -77,7 +77,7 @@ pub struct Conductor<C> {
     holds: Option<u64>,
     /// The last attempt of which was said whom it waited for.
     told: Option<u64>,
-    /// Why one was given up that took too long, until somebody has taken it.
+    /// Why one was given up, until somebody has taken it.
     given_up: Option<String>,
     /// What was said to the store last, and when.
     beat: Option<(Option<u64>, Instant)>,
@@ -150,7 +150,7 @@ impl<C: ClientConnections> Conductor<C> {
         &self.connections
     }
 
-    /// Why an attempt was given up that took too long, as the log has it; once.
+    /// Why an attempt was given up that did not come far enough, as the log has it; once.
     pub fn take_given_up(&mut self) -> Option<String> {
         self.given_up.take()
     }
@@ -210,8 +210,7 @@ impl<C: ClientConnections> Conductor<C> {
             }
             Next::End(attempt) => {
                 // Before the store hears of it: whoever is in the way may end meanwhile.
-                let own = (self.board.program(), self.connections.in_the_way());
-                let why = given_up::told(&standing, own, self.limits.peer_wait_ms);
+                let why = given_up::told(&standing, &me, self.connections.in_the_way());
                 if self.board.end(attempt).await.map_err(store_error)? {
                     self.tell_given_up(attempt, why);
                 }
@@ -232,13 +231,13 @@ impl<C: ClientConnections> Conductor<C> {
         Ok(next)
     }
 
-    /// Others have given an attempt up, and do not know the clients of this program.
+    /// Others have given an attempt up, and do not know the clients of this program. It may have been for another reason.
     fn tell_in_the_way(&mut self, standing: &Standing) {
         if standing.phase != Phase::Ending || self.told == Some(standing.attempt) {
             return;
         }
         if let Some(own) = self.connections.in_the_way() {
-            let why = format!("the switch is given up, since it waits for this program: {own}");
+            let why = format!("the switch is given up; it waited also for this program: {own}");
             self.tell_given_up(standing.attempt, why);
         }
     }

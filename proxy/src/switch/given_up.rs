@@ -1,58 +1,96 @@
-//! Why an attempt did not come far enough in time, for people.
+//! Why an attempt did not come far enough, for people.
 
-use keywright_store::switch::{Peer, Standing};
+use keywright_store::switch::{Participant, Peer, Standing};
 
 /// Of whom nothing was heard for so long it is said, milliseconds: programs say every second that they are there.
 const SILENT_MS: u64 = 3_000;
 
-/// The attempt of this standing is given up. `own`: whom it waits for of the clients of this program (`me`). Whoever is silent for longer than
-/// `peer_wait_ms` holds nobody up.
-pub(super) fn told(
-    standing: &Standing,
-    (me, own): (&str, Option<String>),
-    peer_wait_ms: u64,
-) -> String {
-    let peers = || standing.peers.iter();
-    let is_there = |leader: &String| peers().any(|peer| peer.program == *leader);
-    let is_left = !standing.leader.as_ref().is_some_and(is_there);
-    let left = is_left.then(|| "the program that began it has ended".to_owned());
-    let waited_for = peers().filter(|peer| {
-        peer.program != me && peer.held != Some(standing.attempt) && peer.silent_ms <= peer_wait_ms
-    });
+/// The attempt of this standing is given up by `me`. `own`: whom it waits for of the clients of this program. Before it is late, it is given up
+/// only because a program is not there, and nobody else is the reason.
+pub(super) fn told(standing: &Standing, me: &Participant<'_>, own: Option<String>) -> String {
+    let is_late = standing.age_ms > me.wait_ms_max;
+    let what = match is_late {
+        true => "the switch took too long, and is given up",
+        false => "the switch is given up",
+    };
+    let others = waited_for(standing, me)
+        .filter(|peer| is_late || is_silent(peer))
+        .map(of_peer);
     let why: Vec<String> = own
+        .filter(|_| is_late)
         .into_iter()
-        .chain(left)
-        .chain(waited_for.map(of_peer))
+        .chain(of_leader(standing, me))
+        .chain(others)
         .collect();
     match why.is_empty() {
-        true => "the switch took too long, and is given up".to_owned(),
-        false => format!(
-            "the switch took too long, and is given up: {}",
-            why.join("; ")
-        ),
+        true => what.to_owned(),
+        false => format!("{what}: {}", why.join("; ")),
     }
 }
 
+fn is_silent(peer: &Peer) -> bool {
+    peer.silent_ms > SILENT_MS
+}
+
+/// That whoever began the attempt is not there any more, whatever it held.
+fn of_leader(standing: &Standing, me: &Participant<'_>) -> Option<String> {
+    let leader = standing.leader.as_deref();
+    if leader == Some(me.program) {
+        return None;
+    }
+    let mut peers = standing.peers.iter();
+    match peers.find(|peer| leader == Some(peer.program.as_str())) {
+        None => Some("the program that began it has ended".to_owned()),
+        Some(peer) if is_silent(peer) => Some(format!(
+            "program {}, which began it, was not heard of for {} s",
+            peer.holder,
+            peer.silent_ms / 1_000
+        )),
+        Some(_) => None,
+    }
+}
+
+/// The others that do not hold yet. Whoever is silent for longer than `peer_wait_ms` holds nobody up, and a silent leader is told by itself.
+fn waited_for<'a>(
+    standing: &'a Standing,
+    me: &'a Participant<'_>,
+) -> impl Iterator<Item = &'a Peer> {
+    standing.peers.iter().filter(move |peer| {
+        let leads = standing.leader.as_ref() == Some(&peer.program);
+        peer.program != me.program
+            && peer.held != Some(standing.attempt)
+            && peer.silent_ms <= me.peer_wait_ms
+            && !(leads && is_silent(peer))
+    })
+}
+
 fn of_peer(peer: &Peer) -> String {
-    let Peer {
-        holder, silent_ms, ..
-    } = peer;
-    match *silent_ms > SILENT_MS {
+    let holder = &peer.holder;
+    match is_silent(peer) {
         true => format!(
             "program {holder} was not heard of for {} s",
-            silent_ms / 1_000
+            peer.silent_ms / 1_000
         ),
-        false => {
-            format!("program {holder} has statements under way on the tables: its log names them")
-        }
+        false => format!(
+            "program {holder} has not said that nothing is under way on the tables: see its log"
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use keywright_store::switch::{Peer, Phase, Standing};
+    use keywright_store::switch::{Participant, Peer, Phase, Standing};
 
     use super::told;
+
+    const ME: Participant<'static> = Participant {
+        program: "1",
+        can_lead: true,
+        holds: Some(7),
+        is_quiet: true,
+        wait_ms_max: 2_000,
+        peer_wait_ms: 60_000,
+    };
 
     fn peer(program: &str, held: Option<u64>, silent_ms: u64) -> Peer {
         Peer {
@@ -63,44 +101,73 @@ mod tests {
         }
     }
 
+    fn told_of(own: Option<&str>, leader: &str, age_ms: u64, other: Peer) -> String {
+        let standing = Standing {
+            attempt: 7,
+            phase: Phase::Holding,
+            leader: Some(leader.to_owned()),
+            age_ms,
+            rules: Vec::new(),
+            generations: Vec::new(),
+            key_space_ids: Vec::new(),
+            peers: vec![peer("1", None, 0), other],
+        };
+        told(&standing, &ME, own.map(str::to_owned))
+    }
+
+    const OWN: &str = "connection 222 of app";
+    const ENDED: &str = "the program that began it has ended";
+    const KILLED: &str = "program host pid 2, which began it, was not heard of for 4 s";
+    const SILENT: &str = "program host pid 2 was not heard of for 4 s";
+
     #[test]
     fn whoever_is_waited_for_is_named() {
-        let begun = "the switch took too long, and is given up";
-        let own = "connection 222 of app";
-        let busy = "program host pid 2 has statements under way on the tables: its log names them";
-        let silent = "program host pid 2 was not heard of for 4 s";
-        let ended = "the program that began it has ended";
+        let busy =
+            "program host pid 2 has not said that nothing is under way on the tables: see its log";
         for (own, leader, other, why) in [
             (None, "1", peer("2", Some(7), 0), String::new()),
-            (Some(own), "1", peer("2", Some(7), 0), format!(": {own}")),
+            (Some(OWN), "1", peer("2", Some(7), 0), format!(": {OWN}")),
             (None, "1", peer("2", Some(6), 0), format!(": {busy}")),
             (
-                Some(own),
+                Some(OWN),
                 "1",
                 peer("2", None, 0),
-                format!(": {own}; {busy}"),
+                format!(": {OWN}; {busy}"),
             ),
-            (None, "2", peer("2", None, 4_321), format!(": {silent}")),
+            (None, "2", peer("2", None, 0), format!(": {busy}")),
+            (None, "1", peer("2", None, 4_321), format!(": {SILENT}")),
+            (None, "2", peer("2", None, 4_321), format!(": {KILLED}")),
+            (
+                Some(OWN),
+                "2",
+                peer("2", Some(7), 4_321),
+                format!(": {OWN}; {KILLED}"),
+            ),
             // It holds nobody up any more.
             (None, "1", peer("2", None, 60_001), String::new()),
-            (None, "3", peer("2", Some(7), 0), format!(": {ended}")),
+            (None, "3", peer("2", Some(7), 0), format!(": {ENDED}")),
         ] {
-            let standing = Standing {
-                attempt: 7,
-                phase: Phase::Holding,
-                leader: Some(leader.to_owned()),
-                age_ms: 0,
-                rules: Vec::new(),
-                generations: Vec::new(),
-                key_space_ids: Vec::new(),
-                peers: vec![peer("1", None, 0), other],
-            };
-            let own = own.map(str::to_owned);
-            assert_eq!(
-                told(&standing, ("1", own), 60_000),
-                format!("{begun}{why}"),
-                "{standing:?}"
-            );
+            let said = told_of(own, leader, 2_001, other.clone());
+            let expected = format!("the switch took too long, and is given up{why}");
+            assert_eq!(said, expected, "{own:?} {leader} {other:?}");
         }
+    }
+
+    #[test]
+    fn before_it_is_late_only_who_is_not_there_is_the_reason() {
+        for (leader, other, why) in [
+            // It was killed: before it held, and behind that.
+            ("2", peer("2", None, 4_321), KILLED),
+            ("2", peer("2", Some(7), 4_321), KILLED),
+            ("3", peer("2", None, 0), ENDED),
+            ("1", peer("2", None, 4_321), SILENT),
+        ] {
+            let said = told_of(Some(OWN), leader, 2_000, other.clone());
+            let expected = format!("the switch is given up: {why}");
+            assert_eq!(said, expected, "{leader} {other:?}");
+        }
+        // Nobody knows why.
+        let said = told_of(None, "1", 0, peer("2", Some(7), 0));
+        assert_eq!(said, "the switch is given up");
     }
 }

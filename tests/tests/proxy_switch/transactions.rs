@@ -114,11 +114,11 @@ pub(crate) fn a_transaction_through_another_program_is_named_there(flavour: Flav
     open.run("INSERT INTO orders (a) VALUES (1)")?;
     leads.reload(config("rewrite"))?;
     let busy = format!(
-        "pid {} has statements under way on the tables: its log names them",
+        "pid {} has not said that nothing is under way on the tables: see its log",
         follows.pid()?
     );
     let own = format!(
-        "the switch is given up, since it waits for this program: connection {} to ",
+        "the switch is given up; it waited also for this program: connection {} to ",
         open.thread_id()
     );
     wait_until(
