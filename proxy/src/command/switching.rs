@@ -69,6 +69,8 @@ pub(super) struct Switching {
     trouble: Trouble,
     /// What is to be switched another program must switch.
     is_left_to_others: bool,
+    /// What connections went by when the configuration was compared with what is in force last.
+    compared: u64,
     /// The last attempt was for keys, too, that are in force, but not on all servers.
     repeats: bool,
     told_off: BTreeSet<RuleName>,
@@ -118,6 +120,7 @@ impl Switching {
             last_busy: None,
             trouble: Trouble::default(),
             is_left_to_others: false,
+            compared: 0,
             repeats: false,
             told_off: BTreeSet::new(),
             told_repeated: BTreeSet::new(),
@@ -136,6 +139,7 @@ impl Switching {
             .configure(Arc::clone(&config), limits(&config));
         self.config = config;
         self.is_due = true;
+        self.trouble.tell_again();
         self.told_off.clear();
         // Of rules that are to have it now, too.
         self.next_fence = Instant::now();
@@ -195,7 +199,7 @@ impl Switching {
     pub(super) async fn step(&mut self) -> bool {
         let stepped = self.try_step().await;
         let is_settled = match &stepped {
-            Ok(Progress::Waits | Progress::Settled) => true,
+            Ok(Progress::Waits | Progress::LeftToOthers | Progress::Settled) => true,
             Ok(Progress::Busy) | Err(_) => false,
         };
         let stepped = stepped.map_err(|error| format!("{error:#}"));
@@ -229,22 +233,28 @@ impl Switching {
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
         self.recheck(now).await?;
-        self.is_due |= self.conductor.has_ahead();
+        self.is_due |= self.conductor.has_ahead() || self.may_be_switched_by_others();
         if !self.is_due {
             return Ok(match self.is_left_to_others {
-                true => Progress::Waits,
+                true => Progress::LeftToOthers,
                 false => Progress::Settled,
             });
         }
         // At once: whoever starts again, or is told something else, goes by what was in force.
         let standing = self.record_wanted().await?;
         if now < self.next_try || !is_turn_over {
-            return Ok(match self.has_all(&standing) {
-                true => Progress::Settled,
-                false => Progress::Waits,
+            return Ok(match (self.has_all(&standing), self.is_left_to_others) {
+                (true, _) => Progress::Settled,
+                (false, true) => Progress::LeftToOthers,
+                (false, false) => Progress::Waits,
             });
         }
         self.begin(&standing).await
+    }
+
+    /// Whether others were to switch, and connections go by something else since then.
+    fn may_be_switched_by_others(&self) -> bool {
+        self.is_left_to_others && self.conductor.connections().version() != self.compared
     }
 
     /// Whether what the configuration wants is in force, as far as that is known before servers are asked.
@@ -356,6 +366,7 @@ impl Switching {
         if standing.phase != Phase::None {
             return Ok(Progress::Busy);
         }
+        self.compared = self.conductor.connections().version();
         let mut changes = self.changes(standing).await?;
         self.is_left_to_others = false;
         // One attempt goes one way.

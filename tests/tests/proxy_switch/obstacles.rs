@@ -87,7 +87,8 @@ pub(crate) fn without_a_way_to_put_it_back_nothing_is_begun(flavour: Flavour) ->
     let config = |mode: &str| {
         let mut config = shop.with("one", mode);
         config.more = format!(
-            "[[listener]]\nbind = \"127.0.0.1:0\"\nupstream = \"127.0.0.1:{port}\"\ncheck = \"warn\"\n"
+            "[[listener]]\nbind = \"127.0.0.1:0\"\nupstream = \"127.0.0.1:{port}\"\ncheck = \"warn\"\n\
+             [limits]\nschema_refresh_s = 600\n"
         );
         config
     };
@@ -103,6 +104,18 @@ pub(crate) fn without_a_way_to_put_it_back_nothing_is_begun(flavour: Flavour) ->
             .last_insert_id,
         500
     );
+    // Its trouble is over when another program has switched.
+    let trouble = |is_there: u8| -> Result<()> {
+        let shown = format!("keywright_switch_trouble {is_there}\n");
+        wait_until(&shown, WAIT_MAX, || {
+            Ok(proxy.http_get("/metrics")?.1.contains(&shown))
+        })
+    };
+    trouble(1)?;
+    let other = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    trouble(0)?;
+    drop(other);
     Ok(())
 }
 

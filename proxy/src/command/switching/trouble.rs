@@ -7,6 +7,8 @@ pub(super) enum Progress {
     Busy,
     /// Nothing can be done now about what is still to be switched.
     Waits,
+    /// Another program must switch what is to be switched.
+    LeftToOthers,
     /// Nothing is to be switched.
     Settled,
 }
@@ -32,7 +34,8 @@ impl Trouble {
             self.shown = given_up;
         }
         match stepped {
-            Ok(Progress::Busy) => None,
+            // No attempt of this program's own comes that would be logged again.
+            Ok(Progress::Busy | Progress::LeftToOthers) => None,
             Ok(Progress::Waits) => {
                 self.reported = None;
                 None
@@ -50,6 +53,11 @@ impl Trouble {
                 (before.as_ref() != Some(&trouble)).then_some(trouble)
             }
         }
+    }
+
+    /// Another configuration: what is in its way is logged, also if it was in the way of the one before.
+    pub(super) fn tell_again(&mut self) {
+        self.reported = None;
     }
 
     /// Whether something was logged since the last moment at which nothing could be done.
@@ -84,6 +92,24 @@ mod tests {
                 assert_eq!(trouble.shown().as_deref(), Some("locked"));
             }
             assert!(!trouble.is_reported());
+        }
+        assert_eq!(trouble.note(Ok(Progress::Settled), None), None);
+        assert_eq!(trouble.shown(), None);
+    }
+
+    #[test]
+    fn what_is_left_to_others_is_logged_once_for_each_configuration() {
+        let mut trouble = Trouble::default();
+        let left = || failed("this proxy switches no tables");
+        for _ in 0..2 {
+            assert!(trouble.note(left(), None).is_some());
+            for progress in [Progress::LeftToOthers, Progress::Busy] {
+                assert_eq!(trouble.note(Ok(progress), None), None);
+                assert!(trouble.shown().is_some());
+                // Looked at again.
+                assert_eq!(trouble.note(left(), None), None);
+            }
+            trouble.tell_again();
         }
         assert_eq!(trouble.note(Ok(Progress::Settled), None), None);
         assert_eq!(trouble.shown(), None);
