@@ -107,7 +107,7 @@ impl KeyColumn {
     }
 
     /// The statement behind which it can have one.
-    pub(super) fn makes_fenceable(&self) -> String {
+    pub(crate) fn makes_fenceable(&self) -> String {
         let table = self.quoted_table();
         if self.is_innodb() {
             format!(

@@ -117,7 +117,7 @@ impl<C: ClientConnections> Conductor<C> {
         let replication = schema::replication(&mut server.conn).await?;
         let mut found = schema::obstacles(&replication, &self.config).found;
         if !is_back {
-            found.extend(servers::narrow(server, &self.config, names).await?);
+            found.extend(servers::unfit(server, &self.config, names).await?);
         }
         match found.is_empty() {
             true => Ok(()),
@@ -136,6 +136,11 @@ impl<C: ClientConnections> Conductor<C> {
         let mut seen = Vec::new();
         for (name, column) in servers::tables_of(server, &self.config, names).await? {
             let table = (server.identity.clone(), column.quoted_table());
+            if own.is_some()
+                && let Some(why) = servers::unfenceable(&self.config, &name, &column)
+            {
+                return self.give_up(attempt, why).await.map(|()| None);
+            }
             let done = match own {
                 None => self.note(attempt, server, &column).await?,
                 Some(own) if column.fenced && !own.has(&name, &table) => {
@@ -177,6 +182,11 @@ impl<C: ClientConnections> Conductor<C> {
                 // It has a counter of its own and no fence.
                 self.give_up(attempt, format!("{} was made meanwhile", table.1))
                     .await?;
+            }
+            if keys_of.contains_key(&name)
+                && let Some(why) = servers::unfenceable(&self.config, &name, &column)
+            {
+                self.give_up(attempt, why).await?;
             }
             let above = servers::above_rows(&mut server.conn, &column).await?;
             if let Some(keys) = keys_of.get(&name) {

@@ -177,29 +177,40 @@ pub(super) async fn tables_of(
 ) -> Result<Vec<(RuleName, KeyColumn)>> {
     let mut found = columns_of(server, config, names).await?;
     found.retain(|(_, column)| column.auto_increment);
-    for (name, column) in &found {
-        if wants_fence(config, name) && !column.can_have_fence() {
-            bail!("{} {}", column.quoted_table(), column.why_unfenceable());
-        }
-    }
     Ok(found)
 }
 
-/// Which of these tables have no room for keys, for people.
-pub(super) async fn narrow(
+/// Why a table that is to get keys cannot have the fence that its rule wants, and what puts that right, for people. What goes back needs none.
+pub(super) fn unfenceable(config: &Config, name: &RuleName, column: &KeyColumn) -> Option<String> {
+    let is_unfenceable = wants_fence(config, name) && !column.can_have_fence();
+    is_unfenceable.then(|| {
+        format!(
+            "{} {}: {}, or write fence = false in the table's rule",
+            column.quoted_table(),
+            column.why_unfenceable(),
+            column.makes_fenceable()
+        )
+    })
+}
+
+/// Why these tables cannot get keys, for people: they have no room for any, or can have no fence.
+pub(super) async fn unfit(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
 ) -> Result<Vec<String>> {
     let tables = tables_of(server, config, names).await?;
-    let lacks = tables.iter().filter_map(|(_, column)| {
+    let narrow = tables.iter().filter_map(|(_, column)| {
         let lack = column.lacks_room(config.rules.get(column.rule)?)?;
         let (table, name) = (column.quoted_table(), column.quoted_name());
         Some(format!(
             "{table}.{name} {lack}, or let a rule of its own observe it, before this one"
         ))
     });
-    Ok(lacks.collect())
+    let unfenceable = tables
+        .iter()
+        .filter_map(|(name, column)| unfenceable(config, name, column));
+    Ok(narrow.chain(unfenceable).collect())
 }
 
 /// What was recorded of one server, with the columns as they are.

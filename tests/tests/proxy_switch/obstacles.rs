@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use keywright_testkit::{Flavour, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
 
-use crate::{Shop, rule};
+use crate::{Shop, id, rule};
 
 pub(crate) fn a_table_that_somebody_locks_is_named_and_nothing_changes(
     flavour: Flavour,
@@ -117,6 +117,36 @@ pub(crate) fn without_a_way_to_put_it_back_nothing_is_begun(flavour: Flavour) ->
     trouble(0)?;
     drop(other);
     Ok(())
+}
+
+/// The way back needs no fence. A table that can have none is only kept from keys.
+#[test]
+fn a_table_that_can_have_no_fence_any_more_goes_back() -> Result<()> {
+    let shop = Shop::new(Flavour::MariaDb)?;
+    shop.server.run(
+        "shop",
+        "ALTER TABLE orders MODIFY id BIGINT UNSIGNED AUTO_INCREMENT",
+    )?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    let mut open = shop.server.wire("shop")?;
+    open.run("BEGIN")?;
+    open.rows("SELECT * FROM orders")?;
+    proxy.reload(shop.with("one", "observe"))?;
+    wait_until("the attempt to be given up", WAIT_MAX, || {
+        Ok(proxy.log().contains("`shop`.`orders` is locked"))
+    })?;
+    // It waits for the transaction, and whoever locks the table next waits for it.
+    let mut alters = shop.server.wire("shop")?;
+    alters.send_query("ALTER TABLE orders PARTITION BY HASH (id) PARTITIONS 4")?;
+    wait_until("the statement to wait", WAIT_MAX, || {
+        let waits = "SELECT COUNT(*) FROM information_schema.processlist \
+                     WHERE state LIKE 'Waiting for table metadata lock' AND info LIKE 'ALTER TABLE orders%'";
+        Ok(shop.server.wire("shop")?.rows(waits)? == [["1"]])
+    })?;
+    open.run("COMMIT")?;
+    id(alters.read_query()?)?;
+    shop.wait_for(None)
 }
 
 pub(crate) fn a_column_without_room_for_keys_stays_native(flavour: Flavour) -> Result<()> {
