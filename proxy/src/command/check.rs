@@ -149,8 +149,10 @@ impl Check {
         let warnings = warnings.chain(late(&config, keys, &inspected).await);
         let warnings = warnings.chain(ordered::on_ports(&config, keys).await);
         let warnings = warnings.chain(ordered::under_names(&config, keys).await);
-        let warnings = warnings.chain(left_over::rules(&config, keys).await);
         told.extend(warnings.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
+        let left_out = left_over::rules((&config, self.file.config.as_path()), keys).await;
+        let left_out = left_out.into_iter();
+        told.extend(left_out.map(|of| Reported::new(STORE, of.severity, of.message)));
         let is_ready = !told.iter().any(|told| told.is_bad);
         let file = (configured, self.file.config.as_path());
         for intended in intended(file, keys, standing.as_ref()).await {

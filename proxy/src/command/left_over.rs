@@ -1,16 +1,17 @@
 //! What is left where somebody has gone past the switch: fences of tables to which nobody gives keys, and rules that give some and that a
 //! configuration does not have. Nothing else says why INSERTs fail there.
 
+use std::path::Path;
 use std::time::Duration;
 
 use keywright_proxy::config::{Config, Configured};
-use keywright_proxy::schema::{self, Finding, Snapshot};
+use keywright_proxy::schema::{self, Finding, Severity, Snapshot};
 use keywright_proxy::switch::{rule_name, server_identities};
 use keywright_store::Keys;
-use keywright_store::switch::{InForce, Phase, RuleName, Standing, Switchboard};
+use keywright_store::switch::{InForce, Phase, RuleName, Standing, Switchboard, WantedKeys};
 use tokio::time::timeout;
 
-use super::wanted::named;
+use super::wanted::{named, place_of};
 
 /// How long the store is waited for, milliseconds: a program that starts while it is away is not to wait for this, too.
 const STORE_MS_MAX: u64 = 1_000;
@@ -72,10 +73,11 @@ fn stays_native(rule: &RuleName, before: &Standing, after: &Standing) -> bool {
         && known.is_none_or(|known| known.keys.is_none() && known.above.is_none())
 }
 
-/// Rules that give keys on servers behind these listeners, and that the configuration does not have. That the store cannot be asked is told
-/// elsewhere.
-pub(super) async fn rules(config: &Config, keys: &Keys) -> Vec<String> {
-    let Some(standing) = standing(&Switchboard::new(keys)).await else {
+/// Rules that give keys on servers behind these listeners, and that the configuration, which was read from `file`, does not have. That the
+/// store cannot be asked is told elsewhere.
+pub(super) async fn rules((config, file): (&Config, &Path), keys: &Keys) -> Vec<Finding> {
+    let board = Switchboard::new(keys);
+    let Some(standing) = standing(&board).await else {
         return Vec::new();
     };
     let mut left = not_here(config, &standing);
@@ -85,7 +87,18 @@ pub(super) async fn rules(config: &Config, keys: &Keys) -> Vec<String> {
     // Others may serve other servers with this store.
     let servers = server_identities(config).await;
     left.retain(|rule| rule.servers.iter().any(|server| servers.contains(server)));
-    left.into_iter().map(told).collect()
+    let all_wanted = timeout(Duration::from_millis(STORE_MS_MAX), board.all_wanted());
+    // Where the store does not say, nobody else is sure to have them.
+    let all_wanted = match all_wanted.await {
+        Ok(Ok(all_wanted)) => all_wanted,
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    };
+    let place = place_of(file);
+    let told = left.into_iter().map(|known| {
+        let has_it = elsewhere(known, &place, &all_wanted);
+        told(known, has_it, is_of_another(&known.rule, config))
+    });
+    told.collect()
 }
 
 fn not_here<'a>(config: &Config, standing: &'a Standing) -> Vec<&'a InForce> {
@@ -96,23 +109,81 @@ fn not_here<'a>(config: &Config, standing: &'a Standing) -> Vec<&'a InForce> {
         .collect()
 }
 
-fn told(known: &InForce) -> String {
+/// Another place than this one whose configuration has the rule, and these keys.
+fn elsewhere<'a>(
+    known: &InForce,
+    place: &str,
+    all_wanted: &'a [(String, WantedKeys)],
+) -> Option<&'a str> {
+    let mut others = all_wanted.iter().filter(|(at, _)| at != place);
+    let has_it =
+        |(_, its): &&(String, WantedKeys)| its.rule == known.rule && its.keys == known.keys;
+    others.find(has_it).map(|(at, _)| at.as_str())
+}
+
+/// Whether a rule here may be for tables of that one.
+fn is_of_another(rule: &RuleName, config: &Config) -> bool {
+    let mut rules = config.rules.iter();
+    rules.any(|its| may_share(&rule_name(its).tables, &rule.tables))
+}
+
+/// Whether a name may match both patterns, however the server compares names.
+fn may_share(one: &str, other: &str) -> bool {
+    let other: Vec<char> = other.to_lowercase().chars().collect();
+    // Whether what was read of the one may be each beginning of the other, the empty one first.
+    let mut may_be = vec![true];
+    for its in &other {
+        let only_any = *its == '*' && may_be.last() == Some(&true);
+        may_be.push(only_any);
+    }
+    for own in one.to_lowercase().chars() {
+        let mut longer = vec![own == '*' && may_be.first() == Some(&true)];
+        for (its, pair) in other.iter().zip(may_be.windows(2)) {
+            let [both_shorter, own_shorter] = pair else {
+                continue;
+            };
+            let its_shorter = longer.last() == Some(&true);
+            longer.push(match own == '*' || *its == '*' {
+                true => *own_shorter || its_shorter,
+                false => *both_shorter && (own == *its || own == '?' || *its == '?'),
+            });
+        }
+        may_be = longer;
+    }
+    may_be.last() == Some(&true)
+}
+
+/// `elsewhere`: a place that has the rule. `is_of_another`: a rule here may be for its tables.
+fn told(known: &InForce, elsewhere: Option<&str>, is_of_another: bool) -> Finding {
     let RuleName { tables, column } = &known.rule;
-    format!(
+    let left = format!(
         "the store says that rule {tables}, column {column}, gives keys from {} on a server behind a listener, and this configuration has no such \
-         rule: INSERTs on its tables pass without a key, and the fence refuses them (167, on MySQL 1467). Write the rule again, unless none come \
-         here; to take its keys back, set it to mode = \"observe\" then, and send SIGHUP",
+         rule",
         named(known.keys.as_ref())
-    )
+    );
+    let refused = "pass without a key, and the fence refuses them (167, on MySQL 1467)";
+    let back = "to take its keys back, set it to mode = \"observe\" then, and send SIGHUP";
+    match (elsewhere, is_of_another) {
+        (_, true) => Severity::Warning.of(format!(
+            "{left}: INSERTs on its tables go by another rule here, if that is for them. Write the rule again, before that one; {back}"
+        )),
+        (Some(place), false) => Severity::Note.of(format!(
+            "{left}. That of {place} has it. If INSERTs on its tables come here, write it here, too: they {refused}"
+        )),
+        (None, false) => Severity::Warning.of(format!(
+            "{left}: INSERTs on its tables {refused}. Write the rule again, unless none come here; {back}"
+        )),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use keywright_core::Tag;
     use keywright_proxy::config::Config;
-    use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
+    use keywright_proxy::schema::Severity;
+    use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing, WantedKeys};
 
-    use super::{not_here, stays_native};
+    use super::{elsewhere, is_of_another, may_share, not_here, stays_native, told};
 
     fn name(tables: &str) -> RuleName {
         RuleName {
@@ -198,5 +269,57 @@ mod tests {
             .map(|its| its.rule.tables.as_str())
             .collect();
         assert_eq!(missed, ["a.gone"]);
+        assert!(!is_of_another(&name("a.gone"), &config));
+        assert!(is_of_another(&name("a.*"), &config));
+    }
+
+    #[test]
+    fn patterns_share_a_table_if_a_name_matches_both() {
+        for (one, other, may) in [
+            ("shop.orders", "shop.orders", true),
+            ("shop.orders", "Shop.ORDERS", true),
+            ("shop.orders", "shop.order", false),
+            ("shop.*", "shop.orders", true),
+            ("shop.*", "crm.*", false),
+            ("shop_*.orders", "*_1.o?ders", true),
+            ("shop.a*", "shop.*b", true),
+            ("shop.a*", "shop.b*", false),
+            ("shop.?", "shop.", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(may_share(one, other), may, "{one} {other}");
+            assert_eq!(may_share(other, one), may, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_another_place_has_is_no_trouble_here() {
+        let left = known("a.gone", true, None);
+        let at = |place: &str, tables: &str, gives_keys: bool| {
+            let InForce { rule, keys, .. } = known(tables, gives_keys, None);
+            (place.to_owned(), WantedKeys { rule, keys })
+        };
+        for (wanted, has_it) in [
+            (at("there", "a.gone", true), Some("there")),
+            // It was here, and was taken out of the file.
+            (at("here", "a.gone", true), None),
+            (at("there", "a.gone", false), None),
+            (at("there", "a.other", true), None),
+        ] {
+            let all_wanted = [wanted];
+            let found = elsewhere(&left, "here", &all_wanted);
+            assert_eq!(found, has_it, "{all_wanted:?}");
+        }
+        let refused = "without a key";
+        for (place, is_of_another, severity, is_refused) in [
+            (Some("there"), false, Severity::Note, true),
+            (None, false, Severity::Warning, true),
+            (Some("there"), true, Severity::Warning, false),
+            (None, true, Severity::Warning, false),
+        ] {
+            let said = told(&left, place, is_of_another);
+            assert_eq!(said.severity, severity, "{said:?}");
+            assert_eq!(said.message.contains(refused), is_refused, "{said:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use keywright_proxy::config::Config;
 use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::schema;
+use keywright_proxy::schema::{self, Finding, Severity};
 use keywright_proxy::switch::rule_name;
 use keywright_store::Keys;
 use keywright_store::switch::{RuleName, Standing, Switchboard};
@@ -144,11 +144,19 @@ async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<Rule
 }
 
 /// Rules of this program's servers that it does not have. Nobody waits for that.
-fn look_for_rules_left_out(config: &Arc<Config>, keys: &Keys) {
-    let (config, keys) = (Arc::clone(config), keys.clone());
+fn look_for_rules_left_out(config: &Arc<Config>, file: &File, keys: &Keys) {
+    let (config, keys, file) = (Arc::clone(config), keys.clone(), file.config.clone());
     tokio::spawn(async move {
-        for left_out in left_over::rules(&config, &keys).await {
-            tracing::warn!("{left_out}");
+        for Finding {
+            severity, message, ..
+        } in left_over::rules((config.as_ref(), file.as_path()), &keys).await
+        {
+            match severity {
+                Severity::Error | Severity::LeftOut | Severity::Warning => {
+                    tracing::warn!("{message}");
+                }
+                Severity::Note => tracing::info!("{message}"),
+            }
         }
     });
 }
@@ -282,7 +290,7 @@ impl<'a> Running<'a> {
             switching.settle().await;
         }
         running.refresh_schema_now();
-        look_for_rules_left_out(&running.config, &running.keys);
+        look_for_rules_left_out(&running.config, file, &running.keys);
         Ok(running)
     }
 

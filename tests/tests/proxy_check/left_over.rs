@@ -49,13 +49,17 @@ pub(crate) fn a_fence_that_is_left_is_told(flavour: Flavour) -> Result<()> {
 }
 
 pub(crate) fn a_rule_that_a_file_lacks_is_told(flavour: Flavour) -> Result<()> {
-    let (_server, config) = shop(flavour, &[])?;
+    let (server, config) = shop(flavour, &[])?;
     switched(&config)?;
     let lacks =
         "the store says that rule shop.orders, column id, gives keys from \"segment:orders\"";
     let has = with(&config, rule("shop.orders", "rewrite", true));
     let said = ProxyProcess::said(&has, &["check"])?;
     assert!(!said.contains(lacks), "{said}");
+    let said = ProxyProcess::said(&config, &["check"])?;
+    // The file of the program that has switched the table has it.
+    assert_has(&said, &[&format!("store: note: {lacks}")]);
+    server.run("keywright", "DELETE FROM keywright_wanted")?;
     let said = ProxyProcess::said(&config, &["check"])?;
     assert_has(&said, &[&format!("store: warning: {lacks}")]);
     let proxy = ProxyProcess::start(config.clone())?;
