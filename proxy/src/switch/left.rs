@@ -25,8 +25,10 @@ impl<C: ClientConnections> Conductor<C> {
         }
         let mut looked = Ok(());
         for server in &mut self.some_servers().await {
-            let lifted = self.lift_left_on(server, &above, has_lifted).await;
-            looked = looked.and(lifted.and_then(|lifted| lifted));
+            looked = match self.lift_left_on(server, &above, has_lifted).await {
+                Ok(lifted) => looked.and(lifted),
+                Err(error) => looked.and(Err(error)),
+            };
         }
         looked
     }
