@@ -3,6 +3,7 @@
 mod after;
 mod alike;
 mod attributes;
+mod beyond_ascii;
 mod broken;
 mod bulk;
 mod computed;
