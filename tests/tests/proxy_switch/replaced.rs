@@ -241,7 +241,7 @@ pub(super) fn a_server_is_replaced_in_the_middle_of_an_attempt(flavour: Flavour)
     spare.move_to(port)?;
     other.signal(Signal::SIGCONT)?;
     wait_until("the end of the attempt", WAIT_MAX, || {
-        Ok(proxy.log().contains("the tables are as they were"))
+        Ok(proxy.log().contains("the switch was undone"))
     })?;
     proxy.reload(config("observe"))?;
     assert_eq!((insert(&proxy, 0)?, insert(&proxy, 1)?), (1, 2));
