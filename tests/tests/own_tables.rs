@@ -125,7 +125,7 @@ fn a_bound_that_was_lowered_before_a_clean_stop_is_put_back() -> Result<()> {
     drop(client);
     // Steps that close the tag know it, too.
     for step in [
-        "SELECT keywright.alter_tag('orders', increment => 2)",
+        "SELECT keywright.alter_tag('orders', increment => 2, remainder => 1)",
         "SELECT keywright.drop_tag('orders'); SELECT keywright.create_tag('orders', step => 1000)",
     ] {
         let mut client = lowered(&mut server)?;

@@ -39,7 +39,7 @@ impl Vouched {
         is_forced: bool,
     ) -> Result<Self, Failure> {
         let above_ms = above.map(timestamp::unix_ms).transpose()?;
-        if above_ms.is_some_and(|above_ms| above_ms < 0) {
+        if is_forced && above_ms.is_some_and(|above_ms| above_ms < 0) {
             return Err(
                 Failure::new(Cause::ArgumentOutOfRange, "above is a moment before 1970")
                     .hint("Check the year; ids of a number that was never used need no moment."),

@@ -63,9 +63,10 @@ pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
             return Err(turn::held_up(&slot.gate));
         }
         slot.closed_by().store(transaction, Ordering::Release);
+        // Draining forgets it.
+        let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
         slot.drain();
         let floor = slot.fed.floor.load(Ordering::Relaxed);
-        let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
         end = end.max(slot.word.hi()).max(floor).max(left_end);
     }
     Ok(end)

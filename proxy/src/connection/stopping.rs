@@ -1,9 +1,10 @@
 //! The wait of a connection for the proxy's end.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Context;
 
 use tokio::sync::watch;
+use tokio::task::unconstrained;
 
 /// That the proxy is stopping: the wait for it is entered once, and asked again only when something has changed.
 pub(crate) struct Stopping {
@@ -32,7 +33,9 @@ impl Stopping {
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
         if !self.is_said && (!self.is_awaited || self.said.has_changed().unwrap_or(true)) {
             self.is_awaited = true;
-            self.is_said = self.wait.as_mut().poll(context).is_ready();
+            // A task that has used its turn up is to wait for it all the same.
+            let wait = pin!(unconstrained(self.wait.as_mut()));
+            self.is_said = wait.poll(context).is_ready();
         }
         self.is_said
     }

@@ -1,11 +1,12 @@
 //! The snapshot that a connection follows, and its wait for newer ones.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use keywright_session::{PassthroughConnection, Rest, Rules};
 use tokio::sync::watch;
+use tokio::task::unconstrained;
 
 use crate::connection::leaving::Leaving;
 use crate::in_force::snapshot::ConfigSnapshot;
@@ -23,11 +24,10 @@ pub struct SnapshotReceiver {
     pub(crate) held_ms_max: u64,
 }
 
-/// The wait of a connection for newer snapshot: entered once, and asked again only when something has changed.
+/// The wait of a connection for newer snapshots.
 pub(crate) struct ConfigUpdates {
     source: SnapshotReceiver,
     wait: Changed,
-    is_awaited: bool,
     /// There may be newer ones.
     is_due: bool,
     /// The connection is in passthrough, since there were no rules when it began. A change of its rules waits for its end.
@@ -54,7 +54,6 @@ impl ConfigUpdates {
         Self {
             wait: changed(source.snapshot.clone()),
             source,
-            is_awaited: false,
             // A newer one may have come while the client logged in.
             is_due: true,
             passthrough,
@@ -91,14 +90,11 @@ impl ConfigUpdates {
 
     /// Whether there may be a newer snapshot that was not taken yet; if not, the task is woken when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        if !self.is_awaited || self.source.snapshot.has_changed().unwrap_or(false) {
-            self.is_awaited = true;
-            // Until it waits for the next, to be woken by that.
-            while let std::task::Poll::Ready(snapshot) = self.wait.as_mut().poll(context) {
-                self.source.snapshot = snapshot.clone();
-                self.wait = changed(snapshot);
-                self.is_due = true;
-            }
+        // Each time: a wait that a task began in which its turn was used up would wake nobody.
+        while let Poll::Ready(snapshot) = pin!(unconstrained(self.wait.as_mut())).poll(context) {
+            self.source.snapshot = snapshot.clone();
+            self.wait = changed(snapshot);
+            self.is_due = true;
         }
         self.is_due
     }
