@@ -350,7 +350,12 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
             &[old.id.into()],
         )?;
         let sequence = sequences::of_tag(old.id)?;
-        put_back(&tag, sequence, drops::close_tag(sequence))?;
+        let end = drops::close_tag(sequence);
+        match old.source {
+            Source::Native => put_back(&tag, sequence, end)?,
+            // What was handed over the store says, also of what this server had before.
+            Source::Fed => {}
+        }
         changes::announce(extension.tag_table);
         cache::forget();
         Ok(())

@@ -90,7 +90,8 @@ impl ConfigUpdates {
 
     /// Whether there may be a newer snapshot that was not taken yet; if not, the task is woken when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        // Each time: a wait that a task began in which its turn was used up would wake nobody.
+        // Each time, and whether or not the task has used its turn up: asked only where something had changed, idle connections were seen not to be
+        // woken.
         while let Poll::Ready(snapshot) = pin!(unconstrained(self.wait.as_mut())).poll(context) {
             self.source.snapshot = snapshot.clone();
             self.wait = changed(snapshot);

@@ -23,6 +23,14 @@ on_engines!(
 /// How long it may take until a program sees that somebody has said how far ids were given.
 const GOES_ON_MAX: Duration = Duration::from_secs(30);
 
+/// A program that keeps how far tags have come, and uses nothing that was kept.
+fn start_keeping(raw: &RawStoreSettings) -> Result<Keys> {
+    let keys = open(raw)?;
+    keys.keep_ranges("configuration", 60_000);
+    keys.drop_kept_ranges();
+    Ok(keys)
+}
+
 /// Who starts on it has seen nothing, but the program before it on this machine has, and was stopped while the store answered.
 #[test]
 fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
@@ -35,12 +43,7 @@ fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
             ..schema.raw()
         };
         runtime()?.block_on(async {
-            let start = || {
-                let keys = open(&raw)?;
-                keys.keep_ranges("configuration", 60_000);
-                keys.drop_kept_ranges();
-                Ok::<Keys, anyhow::Error>(keys)
-            };
+            let start = || start_keeping(&raw);
             let first = start()?;
             first.init().await?;
             first.create_tag(&tag("a"), &small_steps(100)).await?;
@@ -93,12 +96,7 @@ fn a_file_of_kept_ranges_that_is_taken_later_tells_it_too() -> Result<()> {
         ..schema.raw()
     };
     runtime()?.block_on(async {
-        let start = || {
-            let keys = open(&raw)?;
-            keys.keep_ranges("configuration", 60_000);
-            keys.drop_kept_ranges();
-            Ok::<Keys, anyhow::Error>(keys)
-        };
+        let start = || start_keeping(&raw);
         let first = start()?;
         first.init().await?;
         first.create_tag(&tag("a"), &small_steps(100)).await?;
