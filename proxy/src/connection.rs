@@ -2,6 +2,7 @@
 //! carry.
 
 pub mod buffers;
+pub(crate) mod changes;
 pub(crate) mod input;
 pub(crate) mod keepalive;
 pub(crate) mod leaving;

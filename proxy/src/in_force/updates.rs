@@ -1,17 +1,14 @@
 //! The snapshot that a connection follows, and its wait for newer ones.
 
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use keywright_session::{PassthroughConnection, Rest, Rules};
 use tokio::sync::watch;
-use tokio::task::unconstrained;
 
+use crate::connection::changes::Changes;
 use crate::connection::leaving::Leaving;
 use crate::in_force::snapshot::ConfigSnapshot;
-
-type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<ConfigSnapshot>>> + Send>>;
 
 /// Where a connection's snapshots come from.
 #[derive(Clone)]
@@ -26,8 +23,9 @@ pub struct SnapshotReceiver {
 
 /// The wait of a connection for newer snapshots.
 pub(crate) struct ConfigUpdates {
-    source: SnapshotReceiver,
-    wait: Changed,
+    snapshot: Changes<Arc<ConfigSnapshot>>,
+    listener: usize,
+    held_ms_max: u64,
     /// There may be newer ones.
     is_due: bool,
     /// The connection is in passthrough, since there were no rules when it began. A change of its rules waits for its end.
@@ -36,24 +34,15 @@ pub(crate) struct ConfigUpdates {
     leaving: Option<Leaving>,
 }
 
-fn changed(mut snapshot: watch::Receiver<Arc<ConfigSnapshot>>) -> Changed {
-    Box::pin(async move {
-        if snapshot.changed().await.is_err() {
-            // The process is about to end.
-            std::future::pending::<()>().await;
-        }
-        snapshot
-    })
-}
-
 impl ConfigUpdates {
     /// `is_passthrough`: the connection is in passthrough.
     pub(crate) fn new(source: SnapshotReceiver, is_passthrough: bool) -> Self {
         let passthrough =
             is_passthrough.then(|| source.snapshot.borrow().traffic().count_passthrough());
         Self {
-            wait: changed(source.snapshot.clone()),
-            source,
+            snapshot: Changes::new(source.snapshot),
+            listener: source.listener,
+            held_ms_max: source.held_ms_max,
             // A newer one may have come while the client logged in.
             is_due: true,
             passthrough,
@@ -90,13 +79,7 @@ impl ConfigUpdates {
 
     /// Whether there may be a newer snapshot that was not taken yet; if not, the task is woken when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        // Each time, and whether or not the task has used its turn up: asked only where something had changed, idle connections were seen not to be
-        // woken.
-        while let Poll::Ready(snapshot) = pin!(unconstrained(self.wait.as_mut())).poll(context) {
-            self.source.snapshot = snapshot.clone();
-            self.wait = changed(snapshot);
-            self.is_due = true;
-        }
+        self.is_due |= self.snapshot.poll(context);
         self.is_due
     }
 
@@ -107,22 +90,22 @@ impl ConfigUpdates {
 
     /// Those that are there now.
     pub(crate) fn snapshot(&self) -> Arc<ConfigSnapshot> {
-        Arc::clone(&self.source.snapshot.borrow())
+        Arc::clone(&self.snapshot.value().borrow())
     }
 
     /// The rules of the connection's listener.
     pub(crate) fn rules(&self, snapshot: &ConfigSnapshot) -> Option<Arc<Rules>> {
-        snapshot.rules(self.source.listener)
+        snapshot.rules(self.listener)
     }
 
     /// How long a statement waits for them, milliseconds.
     pub(crate) fn held_ms_max(&self) -> u64 {
-        self.source.held_ms_max
+        self.held_ms_max
     }
 
     /// Waits until there are others than those of this version.
     pub(crate) fn wait_for(&self, version: u64) -> impl Future<Output = ()> + Send + use<> {
-        let mut snapshot = self.source.snapshot.clone();
+        let mut snapshot = self.snapshot.value().clone();
         async move {
             let is_other = |snapshot: &Arc<ConfigSnapshot>| snapshot.version() != version;
             if snapshot.wait_for(is_other).await.is_err() {
