@@ -209,6 +209,7 @@ fn targets(figures: &Figures) -> Vec<Target> {
         what: format!("{}, CPU per call × nextval, CACHE 1", counted.name()),
         seen: ratio(figures, counted),
         limit: Limit::AtMost(limit),
+        why: None,
     })
     .collect()
 }

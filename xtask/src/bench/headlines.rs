@@ -14,6 +14,14 @@ const BATCH: u32 = 1_000;
 /// What pgbench takes to connect 200 clients, which it counts as part of a run's time, and starts them late.
 const CONNECT_S: u32 = 6;
 
+/// Why fewer ids than asked for may have come.
+const AT_RANDOM: &str = "Requests come at random moments, and a run may have too few of them. The row of the constant shows whether the \
+    machine keeps up without ids.";
+
+/// Why the last per mille may be slower than wanted.
+const FEW_CORES: &str = "The slowest per mille waits for a core among 200 connections, with ids and without. The row of the constant \
+    shows for how long.";
+
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
@@ -211,6 +219,7 @@ fn targets(figures: &Figures) -> Vec<Target> {
             ),
             seen: figures.spread(|round| round[&contender].tps * f64::from(how.ids()) / 1_000.0),
             limit: Limit::AtLeast(wanted),
+            why: how.rate().map(|_| AT_RANDOM),
         }
     };
     // What a statement waits for on a machine with few cores is the scheduler, with or without ids.
@@ -221,6 +230,7 @@ fn targets(figures: &Figures) -> Vec<Target> {
             of(What::Tag) / of(What::Constant)
         }),
         limit: Limit::AtMost(1.5),
+        why: Some(FEW_CORES),
     };
     let (fifty, hundred) = (
         (What::Tag, HALF_A_MILLION, 200),

@@ -42,6 +42,18 @@ struct Figures {
 /// Ids per second over HTTP that are wanted on two cores, client included.
 const WANTED_PER_S: f64 = 50_000.0;
 
+/// Why fewer ids may come over HTTP.
+const ABSOLUTE: &str =
+    "An absolute figure: it depends on the machine, whose cores clients and server share.";
+/// Why a port may be slower than a server of Redis in memory.
+const SHARED_CORES: &str = "Clients and server share the machine's cores, so the figures of either server depend on when its clients run.";
+/// Why a port may have less of an advantage over a server of Redis that syncs.
+const SYNC: &str = "With appendfsync always, redis-server syncs the disk before it replies, once for all requests that it has read. So the \
+    ratio is that of a sync and a round trip. Where the disk is fast, redis-server in memory itself does not reach ten times that with one client.";
+/// Why the slowest replies may be slower than wanted.
+const SLOWEST_REPLIES: &str = "The slowest per mille waits for a core, since clients and server share them, or for the disk at a refill. \
+    The rows of redis-server in memory, and of keywright where ranges grow, show how slow it is without refills.";
+
 /// Measures everything.
 ///
 /// # Errors
@@ -130,9 +142,7 @@ fn section(
                  redis-server keeps nothing (in memory), or each number before it answers (appendfsync always).",
                 sizes.run_ms
             ),
-            "A key port gives no number twice after a crash, as redis-server does with appendfsync always only. Where the disk is fast, redis-server in \
-             memory itself does not reach ten times that with one client; and its own p99.9 says what the machine does to the slowest replies."
-                .to_owned(),
+            "A key port gives no number twice after a crash, as redis-server does with appendfsync always only.".to_owned(),
         ],
         table,
         targets: targets(figures),
@@ -182,12 +192,14 @@ fn targets(figures: &Rounds<Contender, Figures>) -> Vec<Target> {
             what: format!("over HTTP, {}: ids/s", load.name()),
             seen: figures.spread(move |round| round[&(Served::KeysOverHttp, load)].ids_per_s),
             limit: Limit::AtLeast(WANTED_PER_S),
+            why: Some(ABSOLUTE),
         }
     };
-    let beside = |load: Load, served: Served, wanted: f64| Target {
+    let beside = |load: Load, served: Served, (wanted, why): (f64, &'static str)| Target {
         what: format!("{}: ids/s × {}", load.name(), served.name()),
         seen: ratio(figures, (Served::KeysOverRedis, load), served),
         limit: Limit::AtLeast(wanted),
+        why: Some(why),
     };
     let cpu = |load: Load| Target {
         what: format!("{}: CPU per id × redis-server, in memory", load.name()),
@@ -196,6 +208,7 @@ fn targets(figures: &Rounds<Contender, Figures>) -> Vec<Target> {
                 / round[&(Served::RedisInMemory, load)].cpu_s
         }),
         limit: Limit::AtMost(1.0),
+        why: Some(SHARED_CORES),
     };
     let refilled = Target {
         what: format!(
@@ -207,6 +220,7 @@ fn targets(figures: &Rounds<Contender, Figures>) -> Vec<Target> {
             its.p999_us / its.p99_us
         }),
         limit: Limit::AtMost(2.0),
+        why: Some(SLOWEST_REPLIES),
     };
     let slowest = Target {
         what: format!(
@@ -218,13 +232,23 @@ fn targets(figures: &Rounds<Contender, Figures>) -> Vec<Target> {
             of(Served::KeysRefilled) / of(Served::KeysOverRedis)
         }),
         limit: Limit::AtMost(2.0),
+        why: Some(SLOWEST_REPLIES),
     };
     let mut targets = vec![over_http(Ask::Http100), over_http(Ask::HttpPipeline)];
-    let in_memory = Served::INCR.map(|load| beside(load, Served::RedisInMemory, 0.95));
+    let in_memory =
+        Served::INCR.map(|load| beside(load, Served::RedisInMemory, (0.95, SHARED_CORES)));
     targets.extend(in_memory);
     targets.extend(Served::INCR.map(cpu));
-    targets.push(beside(Load::of(Ask::Incr, 1), Served::RedisOnDisk, 10.0));
-    targets.push(beside(Load::of(Ask::Incr, 8), Served::RedisOnDisk, 3.0));
+    targets.push(beside(
+        Load::of(Ask::Incr, 1),
+        Served::RedisOnDisk,
+        (10.0, SYNC),
+    ));
+    targets.push(beside(
+        Load::of(Ask::Incr, 8),
+        Served::RedisOnDisk,
+        (3.0, SYNC),
+    ));
     targets.extend([refilled, slowest]);
     targets
 }

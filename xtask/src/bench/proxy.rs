@@ -2,6 +2,7 @@
 
 mod idle;
 mod load;
+mod misses;
 mod ways;
 
 use std::collections::BTreeMap;
@@ -225,6 +226,7 @@ fn targets(figures: &Rounds<Contender, Figures>) -> Vec<Target> {
                     round[&(statement, way)].cpu_s / round[&(statement, Way::Haproxy)].cpu_s
                 }),
                 limit: Limit::AtMost(cpu),
+                why: misses::of_cpu(statement, way),
             });
             let wrapped = statement.wrapped().filter(|_| rewrites);
             let (beside, peer) = match wrapped {
@@ -237,6 +239,7 @@ fn targets(figures: &Rounds<Contender, Figures>) -> Vec<Target> {
                     round[&(statement, way)].run.per_s / round[&(beside, Way::Haproxy)].run.per_s
                 }),
                 limit: Limit::AtLeast(throughput),
+                why: Some(misses::of_throughput(statement, way)),
             });
         }
     }

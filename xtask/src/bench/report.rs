@@ -33,6 +33,8 @@ pub(super) struct Target {
     pub(super) what: String,
     pub(super) seen: Spread,
     pub(super) limit: Limit,
+    /// Why it may be missed, where something beside the measured code is the cause: whole sentences.
+    pub(super) why: Option<&'static str>,
 }
 
 /// Where a target lies.
@@ -55,6 +57,18 @@ impl Limit {
             Limit::AtMost(limit) => format!("≤ {limit:.2}"),
             Limit::AtLeast(limit) => format!("≥ {limit:.2}"),
         }
+    }
+}
+
+impl Target {
+    fn is_met(&self) -> bool {
+        self.limit.is_met(self.seen.median)
+    }
+
+    /// Whether a round met it.
+    fn is_met_at_times(&self) -> bool {
+        let extremes = self.seen.extremes();
+        extremes.into_iter().any(|seen| self.limit.is_met(seen))
     }
 }
 
@@ -123,7 +137,7 @@ impl Report {
         for section in &self.sections {
             text += &section.markdown();
         }
-        text + &self.targets()
+        text + &self.targets() + "\n" + &self.misses()
     }
 
     /// What is kept: `document` with this part of it replaced.
@@ -145,10 +159,11 @@ impl Report {
     fn part(&self, part: Part) -> String {
         let sections: String = self.sections.iter().map(Section::markdown).collect();
         format!(
-            "{}\n{}\n{}\n{HOW_TO_READ}\n{sections}",
+            "{}\n{}\n{}\n{}{HOW_TO_READ}\n{sections}",
             part.written_by(),
             self.machine_table(),
-            self.targets()
+            self.targets(),
+            self.misses()
         )
     }
 
@@ -170,11 +185,7 @@ impl Report {
         }
         let mut table = Table::new(&["target", "wanted", "seen (lowest … highest)", "verdict"]);
         for target in self.sections.iter().flat_map(|section| &section.targets) {
-            let verdict = if target.limit.is_met(target.seen.median) {
-                "met"
-            } else {
-                "not met"
-            };
+            let verdict = if target.is_met() { "met" } else { "not met" };
             table.row(vec![
                 target.what.clone(),
                 target.limit.shown(),
@@ -183,6 +194,34 @@ impl Report {
             ]);
         }
         format!("## Targets\n\n{}", table.markdown())
+    }
+
+    /// Why targets are not met, those with one reason together; nothing where all are.
+    fn misses(&self) -> String {
+        let targets = self.sections.iter().flat_map(|section| &section.targets);
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for target in targets.filter(|target| !target.is_met()) {
+            let why = target.why.unwrap_or(NO_REASON);
+            let times = if target.is_met_at_times() {
+                ""
+            } else {
+                " (in no round)"
+            };
+            let name = format!("`{}`{times}", target.what);
+            match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push((why, vec![name])),
+            }
+        }
+        if reasons.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("## Targets that are not met\n\n{MISSED}\n\n");
+        for (why, names) in reasons {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "- {}. {why}", names.join("; "));
+        }
+        text + "\n"
     }
 }
 
@@ -246,7 +285,7 @@ impl Part {
 const HEAD: &str = "\
 # Benchmarks
 
-What ids and keys cost, beside the usual ways to make them. Each table of targets says which targets were not met.
+What ids and keys cost, beside the usual ways to make them. Each table of targets says which targets were not met, and what follows it says why.
 
 | part | compared with |
 | --- | --- |
@@ -257,6 +296,12 @@ What ids and keys cost, beside the usual ways to make them. Each table of target
 
 Each part is measured by its command in one run on private servers of its own. The plots are drawn from the tables (`cargo xtask docs`).
 ";
+
+/// What is to be known of targets that are not met.
+const MISSED: &str = "By the median of the rounds. Where no round met a target, it says so.";
+
+/// Of a target whose miss only the code explains.
+const NO_REASON: &str = "No cause beside the measured code is known.";
 
 const HOW_TO_READ: &str = "\
 ## How to read it

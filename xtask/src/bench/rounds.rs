@@ -75,6 +75,11 @@ impl Spread {
         (self.high - self.median).max(self.median - self.low) / self.median.abs()
     }
 
+    /// The lowest and the highest round.
+    pub(super) fn extremes(&self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+
     /// The median alone, with that many decimals.
     pub(super) fn short(&self, decimals: usize) -> String {
         format!("{:.decimals$}", self.median)

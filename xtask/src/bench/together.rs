@@ -109,6 +109,7 @@ fn targets(figures: &Rounds<Contender, f64>) -> Vec<Target> {
             ),
             seen: figures.spread(|round| round[&(8, issuer)] / round[&(8, Issuer::NextvalOne)]),
             limit: Limit::AtLeast(2.0),
+            why: None,
         })
         .collect()
 }

@@ -120,6 +120,7 @@ fn section(figures: &Rounds<To, Figures>) -> Section {
             what: "idle connection, after an INCR: memory × redis-server".to_owned(),
             seen: figures.spread(|round| round[&To::Keywright].used_kb / round[&To::Redis].used_kb),
             limit: Limit::AtMost(1.0),
+            why: None,
         }],
     }
 }

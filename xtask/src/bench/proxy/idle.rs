@@ -69,6 +69,7 @@ fn section(figures: &Rounds<Way, Figures>) -> Section {
         what: format!("idle connection, segment keys, {what}: kB"),
         seen: figures.spread(move |round| figure(&round[&Way::Segment])),
         limit: Limit::AtMost(KB_MAX),
+        why: None,
     };
     Section {
         title: "Idle connections",
