@@ -121,7 +121,7 @@ pub enum Cause {
     TlsRequired,
     /// TLS with the server failed, or the server offers none and `upstream_tls = "required"`. The log says why.
     UpstreamTls,
-    /// The account logs in by the user of its UNIX socket, and that would be the proxy's own user.
+    /// The account logs in by the user of its UNIX socket, and that would be the program's own user.
     SocketAccount,
     /// The client took longer than `answer_ms_max` for a packet of its login.
     LoginTimeout,
@@ -129,7 +129,7 @@ pub enum Cause {
     /// issues its ids. Use a tag that is `distinct`. Or the slot of the name under which the listener issues it is in another group than the tag's: name it
     /// like the tag.
     TagOrdered,
-    /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer. That command was not executed.
+    /// The program is stopping. The error comes before the greeting, or in place of the next command's answer. That command was not executed.
     Draining,
     /// A key port does not have the command, or not with these arguments. The message says which and why.
     CommandRefused,

@@ -1,4 +1,4 @@
-//! The way back: the statements by which tables give keys of their own again. They are printed, never carried out.
+//! Rolling back: the statements by which tables number their rows themselves again. They are printed, never carried out.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ fn shown(highest: Option<(u64, Origin)>) -> String {
     }
 }
 
-/// The largest id of a rule's tag that may have been given: also such as no row has. `None`: that is not known.
+/// The largest id of a rule's tag that may have been issued: also such as no row has. `None`: that is not known.
 fn given(configured: &Configured, tags: &[TagListing]) -> Option<u64> {
     let KeySpec::Segment(tag) = &configured.spec else {
         return None;
@@ -46,13 +46,13 @@ fn given(configured: &Configured, tags: &[TagListing]) -> Option<u64> {
     let its = tags.iter().find(|its| its.tag == tag.as_str())?;
     Some(match &its.hiding {
         Ok(None) => its.next.saturating_sub(1),
-        // Any key may have been given.
+        // Any key may have been issued.
         Ok(Some(hiding)) => hiding.bits.largest(),
         Err(_) => u64::MAX,
     })
 }
 
-/// Whether any key may have been given: there is no switch back then.
+/// Whether any key may have been issued: there is no switch back then.
 fn is_hidden(configured: &Configured, tags: &[TagListing]) -> bool {
     let its = tags.iter();
     let mut its = its.filter(|its| {
@@ -163,8 +163,8 @@ fn of_rule(
     let _ = match given {
         Some(given) => writeln!(
             out,
-            "--    Its tag may have given ids up to {given}, also such as no row has yet (SELECT NEXT VALUE FOR): counters go on above that.\n\
-             --    Where proxies have given keys since this was printed, print it again, as step 2 says."
+            "--    Its tag may have issued ids up to {given}, also such as no row has yet (SELECT NEXT VALUE FOR): counters go on above that.\n\
+             --    Where programs have issued keys since this was printed, print it again, as step 2 says."
         ),
         None => writeln!(
             out,
@@ -190,15 +190,15 @@ fn of_rule(
     let _ = match configured.is_switched {
         true => writeln!(
             out,
-            "-- 4. On the store, so that no proxy that starts takes them for tables with keys:\n\
+            "-- 4. On the store, so that no program that starts takes them for tables with keys:\n\
              -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};\n\
-             --    Then let writers go on, with the servers or with proxies that no longer have the rule.",
+             --    Then let writers go on, with the servers or with programs that no longer have the rule.",
             in_comment(&quoted_string(&name)),
             in_comment(&quoted_string(&configured.rule.column))
         ),
         false => writeln!(
             out,
-            "-- 4. Let writers go on, with the servers or with proxies that no longer have the rule."
+            "-- 4. Let writers go on, with the servers or with programs that no longer have the rule."
         ),
     };
 }
@@ -208,26 +208,26 @@ fn steps_before(out: &mut String, configured: &Configured, is_hidden: bool) {
     if configured.is_switched && !is_hidden {
         let _ = writeln!(
             out,
-            "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
-             -- What follows is for tables that are to do without any proxy."
+            "-- While programs run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one program after the other.\n\
+             -- What follows is for tables that are to do without any program."
         );
     }
     let _ = writeln!(
         out,
-        "-- 1. Stop everybody who writes to these tables, on every server. From here on no key may be given until step 4."
+        "-- 1. Stop everybody who writes to these tables, on every server. From here on no key may be issued until step 4."
     );
     let _ = match configured.is_switched {
-        // SIGHUP refuses it: they would go on giving keys by the old configuration.
+        // SIGHUP refuses it: they would go on issuing keys by the old configuration.
         true => writeln!(
             out,
-            "-- 2. Stop every proxy. If one has given keys since this was printed, print it again now: that needs the rule in the configuration.\n\
-             --    Then take the rule out of it. A proxy that starts with the rule gives keys, and puts the fence up again."
+            "-- 2. Stop every program. If one has issued keys since this was printed, print it again now: that needs the rule in the configuration.\n\
+             --    Then take the rule out of it. A program that starts with the rule issues keys, and puts the fence up again."
         ),
         false => writeln!(
             out,
-            "-- 2. Take the rule out of the configuration of every proxy and send each SIGHUP (connections keep the old rule: let\n\
-             --    them end), or stop the proxies. While a rule with fence = true is there, the fence is put up again. Keep a copy of the\n\
-             --    configuration: if a proxy has given keys since this was printed, print it again now, with --config COPY."
+            "-- 2. Take the rule out of the configuration of every program and send each SIGHUP (connections keep the old rule: let\n\
+             --    them end), or stop the programs. While a rule with fence = true is there, the fence is put up again. Keep a copy of the\n\
+             --    configuration: if a program has issued keys since this was printed, print it again now, with --config COPY."
         ),
     };
     let _ = writeln!(
@@ -264,7 +264,7 @@ fn of_shard(
     if shards > 1 {
         let _ = writeln!(
             out,
-            "-- So that {shards} servers do not give the same ids, each takes one id of {shards}, from above the highest of all. This is for all\n\
+            "-- So that {shards} servers do not issue the same ids, each takes one id of {shards}, from above the highest of all. This is for all\n\
              -- tables of the server and for new connections; write it into the server's configuration too.\n\
              SET GLOBAL auto_increment_increment = {shards};\n\
              SET GLOBAL auto_increment_offset = {number};"
@@ -303,7 +303,7 @@ fn of_table(out: &mut String, column: &KeyColumn, floor: u64) {
     if left == 0 {
         let _ = writeln!(
             out,
-            "-- {name}: {key} is {kind} and the highest id is {highest}: there is no room above it, so the server cannot give keys.\n\
+            "-- {name}: {key} is {kind} and the highest id is {highest}: there is no room above it, so the server cannot issue keys.\n\
              -- Make the column larger first, and run this again."
         );
         return;

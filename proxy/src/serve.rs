@@ -121,7 +121,7 @@ pub fn serve(
         for worker in workers {
             match worker.join() {
                 Ok(outcome) => outcome?,
-                Err(_) => anyhow::bail!("a thread of the proxy panicked"),
+                Err(_) => anyhow::bail!("a thread of the program panicked"),
             }
         }
         Ok(())

@@ -257,7 +257,7 @@ impl Reason {
             }
             Self::Unsupported(Unsupported::TableAhead) => {
                 "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
-                 proxy's log says what keeps it from going on above them".to_owned()
+                 log of keywright says what keeps it from going on above them".to_owned()
             }
             Self::Unsupported(what) => {
                 format!("keywright cannot fill in a key exactly in {what}, on a table with a rule")

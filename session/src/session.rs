@@ -178,7 +178,7 @@ impl Session {
     /// Tells a client between two commands that the proxy is stopping. It is numbered as the answer to the next command, which
     /// is on its way already, or meets a closed connection otherwise.
     pub fn tell_stopping(&mut self) {
-        let why = "Server shutdown in progress: the proxy is stopping";
+        let why = "Server shutdown in progress: keywright is stopping";
         write_error(Cause::Draining, why, 1, &mut self.connection.down);
     }
 

@@ -1,11 +1,11 @@
--- Where Keywright's MySQL proxy keeps its bounds, in MySQL or MariaDB.
+-- Where Keywright's programs keep their bounds, in MySQL or MariaDB.
 -- `keywright init` runs this file; running it by hand does the same:  mysql keywright < keywright_store.sql
--- The proxy's account needs SELECT, INSERT, UPDATE and DELETE on these tables.
+-- The program's account needs SELECT, INSERT, UPDATE and DELETE on these tables.
 --
 -- A bound is only as durable as the server makes it: innodb_flush_log_at_trx_commit = 1 and, where a replica may be
 -- promoted, sync_binlog = 1 and (semi-)synchronous replication.
 
--- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
+-- One row per tag. A program reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
 -- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id, generation, key_space_id, heir or closed_in. step, step_min, step_max, cover_s, refill_percent, id_max and description may be changed while programs run; they read them with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'name of the key space',
@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the server on which hi was written last',
     reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation, or the limit of the next',
     reserved_ms    BIGINT NULL COMMENT 'when it was made, unix milliseconds',
-    rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all proxies together used then',
+    rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all programs together used then',
     generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often tables went over to the tag, or left it; ranges of an older one are worthless',
     first_id       BIGINT UNSIGNED NULL COMMENT 'the first id that tables could get when they first went over to the tag; NULL: none ever did',
     key_space_id   VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'random, drawn when the tag was made: a tag of another store, or one made again, has another',
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
 CREATE TABLE IF NOT EXISTS keywright_worker (
     space          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'snowflake, readable (the worker id is a bucket), or fed: databases lease it whose snowflake ids are handed over',
     worker_id      BIGINT UNSIGNED NOT NULL,
-    owner          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'unique to one run of one proxy; NULL: released',
+    owner          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'unique to one run of one program; NULL: released',
     holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'host and process, for people',
     epoch          BIGINT UNSIGNED NOT NULL COMMENT 'counts owners',
     hi_ms          BIGINT NOT NULL COMMENT 'ids of moments before this may have been issued, unix milliseconds',
@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS keywright_worker (
     PRIMARY KEY (space, worker_id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: leases of worker ids';
 
--- Rests of reservations that proxies handed back when they stopped; taken out before they are used.
+-- Rests of reservations that programs handed back when they stopped; taken out before they are used.
 CREATE TABLE IF NOT EXISTS keywright_returned (
     id             BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
     segment_table  VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the table with the tag''s bound',
@@ -119,16 +119,16 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
     PRIMARY KEY (server, schema_name, table_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: counters of tables that are being switched';
 
--- One row per running proxy.
+-- One row per running program.
 CREATE TABLE IF NOT EXISTS keywright_program (
-    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one proxy',
+    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one program',
     holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and process, for people',
     seen_at        DATETIME(3) NOT NULL COMMENT 'UTC; a switch does not wait for a program that was not seen for long',
     held           BIGINT UNSIGNED NULL COMMENT 'the attempt for which its statements wait',
     PRIMARY KEY (program)
-) ENGINE = InnoDB COMMENT = 'Keywright: proxies that follow what is in force';
+) ENGINE = InnoDB COMMENT = 'Keywright: programs that follow what is in force';
 
--- What the configuration of a proxy wanted for a rule when that was in force. A proxy switches tables only for what is new in its
+-- What the configuration of a program wanted for a rule when that was in force. A program switches tables only for what is new in its
 -- configuration: one that starts with an old file follows the others.
 CREATE TABLE IF NOT EXISTS keywright_wanted (
     place          VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and configuration file',
@@ -138,26 +138,26 @@ CREATE TABLE IF NOT EXISTS keywright_wanted (
     PRIMARY KEY (place, table_pattern, column_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: what configurations wanted';
 
--- What went by each proxy on tables of rules that observe: ids that no proxy asked for are somebody else's.
+-- What went by each program on tables of rules that observe: ids that no program asked for are somebody else's.
 CREATE TABLE IF NOT EXISTS keywright_native (
-    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one proxy',
+    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one program',
     table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
     column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     ids            BIGINT UNSIGNED NOT NULL COMMENT 'native ids that its statements asked for since it began, at most',
     unknown        BIGINT UNSIGNED NOT NULL COMMENT 'grows with statements of which nobody knows how many ids they ask for',
     noted_at       DATETIME(3) NOT NULL COMMENT 'UTC; all that went by before is in it',
     PRIMARY KEY (program, table_pattern, column_name)
-) ENGINE = InnoDB COMMENT = 'Keywright: native ids that proxies asked for';
+) ENGINE = InnoDB COMMENT = 'Keywright: native ids that programs asked for';
 
 CREATE TABLE IF NOT EXISTS keywright_unseen (
-    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the run of a proxy that found them',
+    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the run of a program that found them',
     table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
     column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-    ids            BIGINT UNSIGNED NOT NULL COMMENT 'about so many native ids came by no proxy',
+    ids            BIGINT UNSIGNED NOT NULL COMMENT 'about so many native ids came by no program',
     report         TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'tables, first and last moment, accounts: for people',
     noted_at       DATETIME(3) NOT NULL COMMENT 'UTC',
     PRIMARY KEY (program, table_pattern, column_name)
-) ENGINE = InnoDB COMMENT = 'Keywright: native ids that came by no proxy while rules observe';
+) ENGINE = InnoDB COMMENT = 'Keywright: native ids that came by no program while rules observe';
 
 -- Tables that came to a rule after its tables had gone over to keys, with ids that may be among these: keys and such ids cannot be told
 -- from each other, so somebody is to look.

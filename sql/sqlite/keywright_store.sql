@@ -1,7 +1,7 @@
 -- Where Keywright keeps its bounds, in a file of its own (SQLite). `keywright init` makes the file and runs this; made by hand it is refused,
 -- for it says nothing of where it was made. Moments are unix milliseconds.
 
--- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
+-- One row per tag. A program reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
 -- Never lower hi, nor change issue_order, hide_bits, hide_fingerprint, start_id, generation, key_space_id, heir or closed_in. step, step_min, step_max, cover_s, refill_percent, id_max and description may be changed while programs run; they read them with each reservation.
 CREATE TABLE IF NOT EXISTS keywright_segment (
     tag            TEXT NOT NULL, -- name of the key space
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     server         TEXT, -- the server on which hi was written last
     reserved_ids   INTEGER, -- size of the last reservation, or the limit of the next
     reserved_ms    INTEGER, -- when it was made, unix milliseconds
-    rate_per_s     INTEGER, -- ids per second that all proxies together used then
+    rate_per_s     INTEGER, -- ids per second that all programs together used then
     generation     INTEGER NOT NULL DEFAULT 0, -- counts how often tables went over to the tag, or left it; ranges of an older one are worthless
     first_id       INTEGER, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
     key_space_id   TEXT NOT NULL DEFAULT '', -- random, drawn when the tag was made: a tag of another store, or one made again, has another
@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
 CREATE TABLE IF NOT EXISTS keywright_worker (
     space      TEXT NOT NULL, -- snowflake, readable (the worker id is a bucket), or fed: databases lease it whose snowflake ids are handed over
     worker_id  INTEGER NOT NULL,
-    owner      TEXT, -- unique to one run of one proxy, or to one life of the memory of a fed database; NULL: released
+    owner      TEXT, -- unique to one run of one program, or to one life of the memory of a fed database; NULL: released
     holder     TEXT, -- host and process, for people
     epoch      INTEGER NOT NULL, -- counts owners
     hi_ms      INTEGER NOT NULL, -- ids of moments before this may have been issued, unix milliseconds
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS keywright_worker (
     PRIMARY KEY (space, worker_id)
 ) STRICT;
 
--- Rests of reservations that proxies handed back when they stopped; taken out before they are used.
+-- Rests of reservations that programs handed back when they stopped; taken out before they are used.
 CREATE TABLE IF NOT EXISTS keywright_returned (
     id            INTEGER NOT NULL,
     segment_table TEXT NOT NULL, -- the table with the tag's bound
@@ -113,16 +113,16 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
     PRIMARY KEY (server, schema_name, table_name)
 ) STRICT;
 
--- One row per running proxy.
+-- One row per running program.
 CREATE TABLE IF NOT EXISTS keywright_program (
-    program TEXT NOT NULL, -- unique to one run of one proxy
+    program TEXT NOT NULL, -- unique to one run of one program
     holder  TEXT NOT NULL, -- host and process, for people
     seen_at INTEGER NOT NULL, -- who was not seen for long holds nobody up
     held    INTEGER, -- the attempt for which its statements wait
     PRIMARY KEY (program)
 ) STRICT;
 
--- What the configuration of a proxy wanted for a rule when that was in force. A proxy switches tables only for what is new in its
+-- What the configuration of a program wanted for a rule when that was in force. A program switches tables only for what is new in its
 -- configuration: one that starts with an old file follows the others.
 CREATE TABLE IF NOT EXISTS keywright_wanted (
     place         TEXT NOT NULL, -- host and configuration file
@@ -132,9 +132,9 @@ CREATE TABLE IF NOT EXISTS keywright_wanted (
     PRIMARY KEY (place, table_pattern, column_name)
 ) STRICT;
 
--- What went by each proxy on tables of rules that observe: ids that no proxy asked for are somebody else's.
+-- What went by each program on tables of rules that observe: ids that no program asked for are somebody else's.
 CREATE TABLE IF NOT EXISTS keywright_native (
-    program       TEXT NOT NULL, -- unique to one run of one proxy
+    program       TEXT NOT NULL, -- unique to one run of one program
     table_pattern TEXT NOT NULL, -- the rule's pattern
     column_name   TEXT NOT NULL,
     ids           INTEGER NOT NULL, -- native ids that its statements asked for since it began, at most
@@ -144,10 +144,10 @@ CREATE TABLE IF NOT EXISTS keywright_native (
 ) STRICT;
 
 CREATE TABLE IF NOT EXISTS keywright_unseen (
-    program       TEXT NOT NULL, -- the run of a proxy that found them
+    program       TEXT NOT NULL, -- the run of a program that found them
     table_pattern TEXT NOT NULL, -- the rule's pattern
     column_name   TEXT NOT NULL,
-    ids           INTEGER NOT NULL, -- about so many native ids came by no proxy
+    ids           INTEGER NOT NULL, -- about so many native ids came by no program
     report        TEXT NOT NULL, -- tables, first and last moment, accounts: for people
     noted_at      INTEGER NOT NULL,
     PRIMARY KEY (program, table_pattern, column_name)

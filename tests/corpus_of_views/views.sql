@@ -81,7 +81,7 @@ CREATE VIEW v AS SELECT id, a FROM t;
 @only mysql
 INSERT INTO v () VALUES ();
 @only mariadb
-@deviates MariaDB counts the view's columns, while the proxy names the key
+@deviates MariaDB counts the view's columns, while keywright names the key
 INSERT INTO v () VALUES ();
 @elsewhere
 TRUNCATE TABLE t;

@@ -169,7 +169,7 @@ impl Serving {
     fn join(self) -> Result<()> {
         match self.thread.join() {
             Ok(served) => served,
-            Err(_) => bail!("the proxy's threads panicked"),
+            Err(_) => bail!("the program's threads panicked"),
         }
     }
 }

@@ -381,7 +381,7 @@ impl Switching {
         if !self.conductor.can_lead() {
             (self.is_due, self.is_left_to_others) = (false, true);
             bail!(
-                "this proxy switches no tables, since a listener has no admin url: they stay as they are until another proxy does"
+                "this program switches no tables, since a listener has no admin url: they stay as they are until another program does"
             );
         }
         if let Some(Peer { holder, .. }) = missing(self.config.peer_wait_ms(), standing) {
@@ -419,7 +419,7 @@ impl Switching {
         if self.told_off.insert(wanted.rule.clone()) {
             tracing::warn!(
                 rule = wanted.rule.tables,
-                "the keys come from {} now, as another proxy has switched them, and this configuration says {}: what is in force stays, so set \
+                "the keys come from {} now, as another program has switched them, and this configuration says {}: what is in force stays, so set \
                  the file to it; to switch, do that, send SIGHUP, then change the rule and send SIGHUP again",
                 named(from),
                 named(wanted.keys.as_ref()),
@@ -460,6 +460,6 @@ impl Switching {
 /// Nobody is to wait for this program.
 pub(super) async fn tell_end(board: &Switchboard) {
     if let Err(failure) = board.leave().await {
-        tracing::debug!(%failure, "the store was not told that this proxy ends");
+        tracing::debug!(%failure, "the store was not told that this program ends");
     }
 }

@@ -284,8 +284,8 @@ impl Known {
             ..
         } = made;
         let text = format!(
-            "about {} ids of {} since {} UTC, the last before {at}, came by no INSERT through a proxy that knows the rule (those of procedures and triggers count as none): behind the fence such an INSERT fails. Accounts that the server \
-             knows, with their connections: {}; the proxy comes from {own_host}",
+            "about {} ids of {} since {} UTC, the last before {at}, came by no INSERT through a program that knows the rule (those of procedures and triggers count as none): behind the fence such an INSERT fails. Accounts that the server \
+             knows, with their connections: {}; the program comes from {own_host}",
             self.ids,
             tables.into_iter().collect::<Vec<_>>().join(", "),
             self.first,

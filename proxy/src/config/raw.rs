@@ -60,7 +60,7 @@ pub(super) struct RawRule {
     #[serde(default = "rewrite")]
     pub(super) mode: String,
     /// While the rule gives keys, the server is kept from issuing ids of its own in this column (InnoDB only). With `false` whoever inserts
-    /// past the proxy may repeat an id. Default: `true` where the rule's tables are switched, or the rule gives keys.
+    /// past the program may repeat an id. Default: `true` where the rule's tables are switched, or the rule gives keys.
     pub(super) fence: Option<bool>,
     /// Keys have at most this many bits, 1 to 63; 53 where clients are written in JavaScript, whose numbers hold no more.
     #[serde(default = "bits")]

@@ -36,7 +36,7 @@ where
         let message = match account::read(upstream, login.facts.capabilities).await? {
             Account::Proof => None,
             Account::Socket => Some(
-                "keywright: this account is known by its socket, which would be the proxy's own: use another account, or no socket",
+                "keywright: this account is known by its socket, which would be keywright's own: use another account, or no socket",
             ),
             Account::Unknown => Some(
                 "keywright: the server does not say whether this account is known by its socket",
@@ -89,7 +89,7 @@ where
             }
             Turn::Decrypt(packet) => {
                 let password = own_key.decrypt(&packet, exchange.challenge());
-                let wrong = "keywright: the password is not encrypted for the proxy's key";
+                let wrong = "keywright: the password is not encrypted for keywright's key";
                 let password = password.ok_or_else(|| unreadable(wrong))?;
                 upstream.send(&password).await?;
             }

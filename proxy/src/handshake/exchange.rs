@@ -157,9 +157,9 @@ impl Exchange {
         }
         let name = String::from_utf8_lossy(plugin);
         let which = if self.ways == Ways::ToUs {
-            "the proxy's connection to the server"
+            "keywright's connection to the server"
         } else {
-            "the connection to the proxy"
+            "the connection to keywright"
         };
         Turn::Refuse(Refusal::new(
             Cause::AuthUnsupported,

@@ -66,7 +66,7 @@ pub(super) async fn serve_client(
 /// Why no more client is served, if that is so; `open`: those of MySQL listeners.
 fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     if *shared.stopping.borrow() {
-        return Some((Cause::Draining, "the proxy is stopping"));
+        return Some((Cause::Draining, "keywright is stopping"));
     }
     if open > shared.config.connections_max {
         shared.counters.add(Metric::TurnedAway, [], 1);

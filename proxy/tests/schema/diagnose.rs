@@ -31,7 +31,7 @@ fn nothing_is_said_of_what_is_right() {
 
 #[test]
 fn the_fence_is_missing_and_why() {
-    let behind = "inserts that the proxy does not see take keys of the server's own";
+    let behind = "inserts that no program sees take keys of the server's own";
     let fence = |more: &str| config(STRIDE, &format!("{STRIDE_OF_1}\n{more}"));
     let of = |config: &Config, engine: &str, refused: Option<&str>| {
         let mut table = counted("orders", "bigint", 7);
@@ -125,7 +125,7 @@ fn of_many_tables_with_the_same_finding_some_are_named_and_all_counted() {
         tables.push(plain("narrow", "int"));
         diagnose(&snapshot(MYSQL, tables), &config)
     };
-    let behind = "inserts that the proxy does not see take keys of the server's own";
+    let behind = "inserts that no program sees take keys of the server's own";
     assert_eq!(of(3).len(), 4);
     let told = of(40);
     let messages: Vec<&str> = told.iter().map(|of| of.message.as_str()).collect();
@@ -154,7 +154,7 @@ fn a_fence_stands_where_each_server_keeps_it() {
     assert_eq!(
         told,
         [
-            "N where an INSERT IGNORE reaches these past the proxy, the server leaves the row out, with warning 167 and no error: shop.orders"
+            "N where an INSERT IGNORE reaches these past the programs, the server leaves the row out, with warning 167 and no error: shop.orders"
         ]
     );
     assert_eq!(of(MARIADB, "bigint unsigned", u64::MAX), (0, Vec::new()));
@@ -245,7 +245,7 @@ fn views_through_which_rows_get_no_key_are_told() {
     let unseen = of("", "v", "a", "");
     assert_eq!(
         unseen[0],
-        "W shop.v and 0 more views may not be seen, which takes SHOW VIEW: an INSERT through one gets no key from the proxy, and \
+        "W shop.v and 0 more views may not be seen, which takes SHOW VIEW: an INSERT through one gets no key from the program, and \
          INSERT … SELECT and LOAD DATA are not tried twice"
     );
 }
@@ -290,7 +290,7 @@ fn settings_that_do_not_go_with_the_rules_are_told() {
         told,
         [
             "W connect_timeout is 8000 ms, and answer_ms_max 8000: after max_connect_errors clients that say nothing the server blocks the \
-          proxy's address (1129). Make answer_ms_max smaller"
+          program's address (1129). Make answer_ms_max smaller"
         ]
     );
     // A refresh does not ask for what only people need to know.

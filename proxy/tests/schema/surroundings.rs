@@ -127,7 +127,7 @@ fn programs_that_insert_are_told() {
         });
         let inserts = |what: &str| {
             format!(
-                "W {what} inserts into shop.orders: the proxy does not see that, and what brings no key {then}"
+                "W {what} inserts into shop.orders: keywright does not see that, and what brings no key {then}"
             )
         };
         let unread = "W 1 routine(s) cannot be read with the privileges of the listener's admin url: whether they insert into tables \
@@ -181,7 +181,7 @@ fn accounts_that_may_not_come_from_here_are_told() {
         })
     };
     assert_eq!(known(0), NONE);
-    let starts = "W to the server, whoever comes through the proxy comes from \"proxy\"; these accounts may not come from there:";
+    let starts = "W to the server, whoever comes through the program comes from \"proxy\"; these accounts may not come from there:";
     assert_eq!(known(2), [format!("{starts} a0@h, a1@h")]);
     assert!(
         known(13)[0].ends_with(" a9@h, and 3 more"),

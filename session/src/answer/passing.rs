@@ -77,7 +77,7 @@ impl Connection {
     /// COM_CHANGE_USER.
     pub(crate) fn stream(&mut self, header: Header, bytes: &[u8]) -> Next {
         if self.must_see_change_user {
-            let message = "replication and cloning: not where the proxy must see who logs in";
+            let message = "replication and cloning: not where keywright must see who logs in";
             return self
                 .refuse(header, Cause::StatementUnsupported, message)
                 .into();

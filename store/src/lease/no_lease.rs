@@ -89,7 +89,7 @@ pub enum NoLease {
     },
     /// Tables have gone over to these keys, or left them, and this process does not know yet.
     #[error(
-        "leases are of generation {generation} now, and this proxy follows generation {followed}"
+        "leases are of generation {generation} now, and this program follows generation {followed}"
     )]
     Superseded {
         /// The generation that it follows.

@@ -345,7 +345,7 @@ fn superseded(tag: &Tag, followed: u64, generation: u64) -> Denied {
     let failure = Failure::new(
         Cause::Suspended,
         format!(
-            "tag \"{tag}\" is of generation {generation} now, and this proxy follows generation {followed}"
+            "tag \"{tag}\" is of generation {generation} now, and this program follows generation {followed}"
         ),
     );
     Denied::Superseded(failure.hint("it goes on when it has read which tables the tag is for now"))

@@ -60,7 +60,7 @@ pub(crate) fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()>
         &proxy.log(),
         &[
             " ids of shop.orders since ",
-            "came by no INSERT through a proxy that knows the rule",
+            "came by no INSERT through a program that knows the rule",
             "batch@127.0.0.1 (",
         ],
     );

@@ -95,7 +95,7 @@ pub(crate) fn without_a_way_to_put_it_back_nothing_is_begun(flavour: Flavour) ->
     let mut proxy = ProxyProcess::start(config("observe"))?;
     proxy.reload(config("rewrite"))?;
     wait_until("the refusal", WAIT_MAX, || {
-        Ok(proxy.log().contains("this proxy switches no tables"))
+        Ok(proxy.log().contains("this program switches no tables"))
     })?;
     assert_eq!(
         proxy

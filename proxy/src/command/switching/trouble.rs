@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_is_left_to_others_is_logged_once_for_each_configuration() {
         let mut trouble = Trouble::default();
-        let left = || failed("this proxy switches no tables");
+        let left = || failed("this program switches no tables");
         for _ in 0..2 {
             assert!(trouble.note(left(), None).is_some());
             for progress in [Progress::LeftToOthers, Progress::Busy] {

@@ -95,7 +95,7 @@ fn ids_that_nothing_went_by_for_are_told() {
         "{unseen}"
     );
     assert!(
-        unseen.contains("batch@there (3); the proxy comes from here"),
+        unseen.contains("batch@there (3); the program comes from here"),
         "{unseen}"
     );
     // Nobody knows how many of these there were.

@@ -11,7 +11,7 @@ pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     let message = match &matched.snapshot.accounts {
         None => None,
         Some(Accounts::Hidden) => Some(
-            "mysql.user cannot be read with the listener's admin url: whether accounts may come from the proxy's address is not known"
+            "mysql.user cannot be read with the listener's admin url: whether accounts may come from the program's address is not known"
                 .to_owned(),
         ),
         Some(Accounts::Known { seen_as, elsewhere }) => elsewhere_only(seen_as, elsewhere),
@@ -34,7 +34,7 @@ fn elsewhere_only(seen_as: &str, elsewhere: &[(String, String)]) -> Option<Strin
         names.push(format!("and {more} more"));
     }
     Some(format!(
-        "to the server, whoever comes through the proxy comes from \"{seen_as}\"; these accounts may not come from there: {}",
+        "to the server, whoever comes through the program comes from \"{seen_as}\"; these accounts may not come from there: {}",
         names.join(", ")
     ))
 }

@@ -44,7 +44,7 @@ fn ignored(matched: &Matched<'_>) -> Option<Finding> {
         .map(|(_, column)| format!("{}.{}", column.schema, column.table))
         .collect();
     (!tables.is_empty()).then(|| {
-        let text = "where an INSERT IGNORE reaches these past the proxy, the server leaves the row out, with warning 167 and no error";
+        let text = "where an INSERT IGNORE reaches these past the programs, the server leaves the row out, with warning 167 and no error";
         Severity::Note.of_all(text, tables)
     })
 }
@@ -62,7 +62,7 @@ fn removed(matched: &Matched<'_>) -> Option<Finding> {
         .map(|(_, column)| format!("{}.{}", column.schema, column.table))
         .collect();
     (!tables.is_empty()).then(|| {
-        let text = "where an INSERT IGNORE … ON DUPLICATE KEY UPDATE of several rows reaches these past the proxy, MariaDB removes the \
+        let text = "where an INSERT IGNORE … ON DUPLICATE KEY UPDATE of several rows reaches these past the programs, MariaDB removes the \
                     fence, since they are partitioned, and native ids begin at 1 again until the next schema refresh";
         Severity::Warning.of_all(text, tables)
     })
@@ -74,7 +74,7 @@ fn missing(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
         let name = column.quoted_table();
         if !configured.fence && lack != Lack::Impossible {
             let message = format!(
-                "{name} has no fence, as its rule says (fence = false): inserts that the proxy does not see take keys of the server's \
+                "{name} has no fence, as its rule says (fence = false): inserts that no program sees take keys of the server's \
                  own, which may come a second time"
             );
             return Some(OfTable::new(&name, message));
@@ -92,7 +92,7 @@ fn missing(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
             (Lack::Missing, None) => format!("{name} has no fence; {}", column.fence_statement()),
         };
         let message =
-            format!("{trouble}: inserts that the proxy does not see take keys of the server's own");
+            format!("{trouble}: inserts that no program sees take keys of the server's own");
         Some(OfTable::new(&name, message))
     })
 }

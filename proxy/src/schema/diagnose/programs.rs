@@ -92,7 +92,7 @@ fn inserts(program: &Program, body: &str, matched: &Matched<'_>, modes: &Modes) 
         };
         let program = format!("{what} {schema}.{name}");
         let message = format!(
-            "{program} inserts into {table}: the proxy does not see that, and what brings no key {then}"
+            "{program} inserts into {table}: keywright does not see that, and what brings no key {then}"
         );
         found.push(OfTable::alike(&format!("{what} {then}"), &program, message));
     }

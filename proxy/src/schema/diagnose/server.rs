@@ -78,7 +78,7 @@ fn impatient(settings: &Settings, config: &Config) -> Option<String> {
     (server_ms <= ours_ms).then(|| {
         format!(
             "connect_timeout is {server_ms} ms, and answer_ms_max {ours_ms}: after max_connect_errors clients that say nothing the \
-             server blocks the proxy's address (1129). Make answer_ms_max smaller"
+             server blocks the program's address (1129). Make answer_ms_max smaller"
         )
     })
 }

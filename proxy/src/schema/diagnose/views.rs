@@ -22,7 +22,7 @@ fn unseen(matched: &Matched<'_>) -> Option<String> {
     let more = unseen.count();
     Some(format!(
         "{schema}.{name} and {more} more views may not be seen, which takes SHOW VIEW: an INSERT through one gets no key from \
-         the proxy, and INSERT … SELECT and LOAD DATA are not tried twice"
+         the program, and INSERT … SELECT and LOAD DATA are not tried twice"
     ))
 }
 

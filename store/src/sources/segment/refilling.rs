@@ -296,7 +296,7 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, need
             Cause::BoundDamaged,
             format!("delta or remainder of tag \"{}\" was changed", supply.tag),
         );
-        let failure = failure.hint("restart the proxy, and every other issuer of the tag");
+        let failure = failure.hint("restart the program, and every other issuer of the tag");
         supply.demand.failed(failure, 0, Outlook::Stays);
         return false;
     }

@@ -290,7 +290,7 @@ impl Keeper {
                 let failure = Failure::new(
                     Cause::Suspended,
                     format!(
-                        "leases of {} worker ids are of another generation now than this proxy follows",
+                        "leases of {} worker ids are of another generation now than this program follows",
                         supply.space.name()
                     ),
                 );

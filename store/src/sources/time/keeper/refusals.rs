@@ -78,7 +78,7 @@ impl Keeper {
                 worker_id: _,
                 holder: _,
             } if self.suspended => {
-                Failure::new(Cause::Suspended, message).hint("two proxies insist on one worker id")
+                Failure::new(Cause::Suspended, message).hint("two programs insist on one worker id")
             }
             NoLease::InUse {
                 worker_id: _,
