@@ -21,7 +21,7 @@ pub struct RawHiddenTag {
     pub tag: String,
     /// The bits of its keys: 63, 53 (JavaScript's numbers) or 31 (`INT`).
     pub hide_bits: i64,
-    /// A file whose first line is the key: 32 hexadecimal digits, with `\x` before them or without. **Without it nothing of the tag is given any
+    /// A file whose first line is the key: 32 hexadecimal digits, with `\x` before them or without. **Without it nothing of the tag is issued any
     /// more**: keep a copy.
     pub hide_key_file: Option<PathBuf>,
     /// The name of the environment variable that holds it.

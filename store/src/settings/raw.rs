@@ -19,7 +19,7 @@ pub struct RawStoreSettings {
     /// pattern for it, or else in the one store without `tags`. That store also holds everything else: worker ids, the switch, users, the order.
     pub tags: Vec<String>,
     /// The buckets of readable ids that this store leases, as `0-127`, where `readable` keys come from several stores. While one store does not answer,
-    /// the others give keys. `keywright init` divides the buckets. No two stores may share one.
+    /// the others issue keys. `keywright init` divides the buckets. No two stores may share one.
     pub readable_buckets: Option<String>,
     /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program.
     pub url: String,
