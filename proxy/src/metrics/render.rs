@@ -189,7 +189,7 @@ fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
         ),
         gauge(
             "order_epoch",
-            "Takeovers of ordered tags by programs of the store, as far as this program has seen, of all slot groups together.",
+            "Take-overs of ordered tags by programs of the store, as far as this program has seen, of all slot groups together.",
             each(|of| {
                 let epochs = of.groups.iter().map(|of| of.epoch);
                 number(epochs.fold(0, u64::saturating_add))
@@ -202,7 +202,7 @@ fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
         ),
         gauge(
             "order_group_epoch",
-            "Takeovers of ordered tags of the slot group by programs of the store, as far as this program has seen.",
+            "Take-overs of ordered tags of the slot group by programs of the store, as far as this program has seen.",
             of_group(|of| number(of.epoch)),
         ),
         counter(
