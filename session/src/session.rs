@@ -175,7 +175,7 @@ impl Session {
         self.at_hand_mut().on_keys(keys);
     }
 
-    /// Tells a client between two commands that the proxy is stopping. It is numbered as the answer to the next command, which
+    /// Tells a client between two commands that the program is stopping. It is numbered as the answer to the next command, which
     /// is on its way already, or meets a closed connection otherwise.
     pub fn tell_stopping(&mut self) {
         let why = "Server shutdown in progress: keywright is stopping";

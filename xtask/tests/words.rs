@@ -63,6 +63,12 @@ const REPLACED: &[(&str, &str, &[&str])] = &[
         &["core/tests/simulation/", "session/tests/"],
     ),
     ("WentBy", "NativeInserts", &[]),
+    ("past the proxy", "past the programs", &[]),
+    ("this proxy", "this program", &[]),
+    ("another proxy", "another program", &[]),
+    ("each proxy", "each program", &[]),
+    ("every proxy", "every program", &[]),
+    ("the proxy is stopping", "keywright is stopping", &[]),
 ];
 
 /// What holds no texts of ours.

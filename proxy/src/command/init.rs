@@ -19,7 +19,7 @@ use super::{File, hidden, of_store, runtime};
 
 /// Step of tags that are made.
 const STEP: i64 = 1_000;
-/// But no more than such a part of a small key space: each proxy that is killed loses what it has reserved.
+/// But no more than such a part of a small key space: each program that is killed loses what it has reserved.
 const STEP_PART: i64 = 1_000;
 
 /// The largest key that any of a tag's rules takes.

@@ -168,7 +168,7 @@ impl Relay {
         })
     }
 
-    /// Passes bytes until one side has ended, or until no command is under way while the proxy is stopping.
+    /// Passes bytes until one side has ended, or until no command is under way while the program is stopping.
     ///
     /// # Errors
     /// The client's connection broke.

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::connection::changes::Changes;
 
-/// That the proxy is stopping.
+/// That the program is stopping.
 pub(crate) struct Stopping {
     said: Changes<bool>,
     is_said: bool,

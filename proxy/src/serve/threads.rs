@@ -207,7 +207,7 @@ mod tests {
         Ok(())
     }
 
-    /// The others still send clients that the proxy is stopping.
+    /// The others still send clients that the program is stopping.
     #[test]
     fn a_thread_that_has_ended_is_given_no_more_clients() -> std::io::Result<()> {
         let (threads, mut runtimes) = Threads::new(3)?;

@@ -5,7 +5,7 @@
 pub(crate) enum Space {
     /// Those of snowflake ids.
     Snowflake,
-    /// Buckets of readable ids: what tells proxies apart there.
+    /// Buckets of readable ids: what tells programs apart there.
     Readable,
 }
 

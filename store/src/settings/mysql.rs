@@ -59,8 +59,8 @@ fn ssl_opts(store: &RawStoreSettings) -> SslOpts {
 /// What every session sets first, in no particular order.
 ///
 /// A lock that somebody holds is waited for no longer than a transaction may last. A transaction in which nothing is said
-/// for several times as long is one whose proxy was stopped or lost: the server undoes it, so that its locks do not stand
-/// in the way of other proxies for the hours that servers wait by default. MariaDB has a time limit for exactly that, which
+/// for several times as long is one whose program was stopped or lost: the server undoes it, so that its locks do not stand
+/// in the way of other programs for the hours that servers wait by default. MariaDB has a time limit for exactly that, which
 /// leaves sessions alone that are idle between two transactions; MySQL ends those too, and they are opened again.
 ///
 /// Rows that are not there yet are locked only from REPEATABLE READ on, and leases of two layouts are kept apart by that.

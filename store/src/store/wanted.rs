@@ -1,4 +1,4 @@
-//! What each proxy's configuration wanted for a rule when that was in force: only what is new is a reason to switch.
+//! What each program's configuration wanted for a rule when that was in force: only what is new is a reason to switch.
 
 use super::switch_rows::key_space;
 use super::{Link, StoreError, Transaction, column, values};
