@@ -42,12 +42,17 @@ fn mix(value: u64) -> u64 {
 
 /// What is recorded beside a bound, in 63 bits: a companion sequence holds it.
 ///
+/// A tag gets its note when it is made, so that who never saw its first bound knows that there may be one. That note alone
+/// stands without a bound. Beside any other a bound was written first: if it is missing, it was lost on the way.
+///
 /// Everything is rounded so that a gap derived from it is never too small: size and rate up, time down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
     /// [`Writer::mark`] of the writer, 19 bits.
     pub mark: u32,
-    /// When, in seconds since 2020-01-01 UTC.
+    /// Whether nothing was reserved yet, so that there need be no bound.
+    pub is_first: bool,
+    /// When, in seconds since 2020-01-01 UTC, 31 bits: until 2088.
     pub at_s: u32,
     /// Binary logarithm of the ids reserved, 6 bits.
     pub size_log2: u8,
@@ -60,14 +65,27 @@ impl Note {
     const EPOCH_MS: i64 = 1_577_836_800_000;
     const LOG2_BITS: u32 = 6;
     const LOG2_MASK: u8 = (1 << Self::LOG2_BITS) - 1;
+    const AT_BITS: u32 = 31;
+    const AT_S_MAX: u32 = (1 << Self::AT_BITS) - 1;
+    /// The bit of a packed note that says [`Note::is_first`].
+    pub const FIRST_BIT: u32 = 2 * Self::LOG2_BITS + Self::AT_BITS;
 
     /// The note for a reservation of `size` ids at `now_ms` (unix) by `writer`, at `rate_per_s` ids a second.
     pub fn new(writer: Writer, now_ms: i64, size: u64, rate_per_s: u64) -> Self {
         Self {
             mark: writer.mark(),
-            at_s: Self::seconds_at(now_ms),
+            is_first: false,
+            at_s: Self::seconds_at(now_ms).min(Self::AT_S_MAX),
             size_log2: log2_up(size),
             rate_log2: log2_up(rate_per_s),
+        }
+    }
+
+    /// The note of a tag that was made and has reserved nothing yet.
+    pub fn before_the_first(self) -> Self {
+        Self {
+            is_first: true,
+            ..self
         }
     }
 
@@ -94,9 +112,12 @@ impl Note {
     /// The note as a non-negative number.
     pub fn pack(&self) -> i64 {
         let mark = i64::from(self.mark & ((1 << Writer::MARK_BITS) - 1));
+        let first = i64::from(self.is_first);
+        let at_s = i64::from(self.at_s & Self::AT_S_MAX);
         let size = i64::from(self.size_log2 & Self::LOG2_MASK);
         let rate = i64::from(self.rate_log2 & Self::LOG2_MASK);
-        ((mark << 32 | i64::from(self.at_s)) << Self::LOG2_BITS | size) << Self::LOG2_BITS | rate
+        let moment = (mark << 1 | first) << Self::AT_BITS | at_s;
+        (moment << Self::LOG2_BITS | size) << Self::LOG2_BITS | rate
     }
 
     /// The note a number stands for; 0 and below mean that nothing was recorded.
@@ -104,8 +125,9 @@ impl Note {
         let bits = u64::try_from(packed).ok().filter(|bits| *bits != 0)?;
         let low = |shift: u32, width: u32| (bits >> shift) & ((1 << width) - 1);
         Some(Self {
-            mark: u32::try_from(low(2 * Self::LOG2_BITS + 32, Writer::MARK_BITS)).ok()?,
-            at_s: u32::try_from(low(2 * Self::LOG2_BITS, 32)).ok()?,
+            mark: u32::try_from(low(Self::FIRST_BIT + 1, Writer::MARK_BITS)).ok()?,
+            is_first: low(Self::FIRST_BIT, 1) == 1,
+            at_s: u32::try_from(low(2 * Self::LOG2_BITS, Self::AT_BITS)).ok()?,
             size_log2: u8::try_from(low(Self::LOG2_BITS, Self::LOG2_BITS)).ok()?,
             rate_log2: u8::try_from(low(0, Self::LOG2_BITS)).ok()?,
         })

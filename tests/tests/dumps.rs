@@ -249,6 +249,40 @@ fn tag_without_its_bound_stands_still() -> Result<()> {
     Ok(())
 }
 
+/// The note beside a bound was written behind it: alone it says that the bound did not come along. That of a tag without any id stands alone.
+#[test]
+fn note_without_its_bound_gives_no_ids() -> Result<()> {
+    let scene = Scene::new()?;
+    let id = "SELECT id::bigint FROM keywright.tag WHERE tag = 'orders'";
+    let id = query_i64(&mut scene.server.client("shop")?, id)?;
+    let left_out = format!("--exclude-table-data=keywright.tag_{id}");
+    let mut client = scene.restored("", &[&[left_out.as_str()]])?;
+    let note = format!("SELECT last_value FROM keywright.tag_{id}_note WHERE is_called");
+    assert!(query_i64(&mut client, &note)? > 0);
+    for statement in [
+        TAKE,
+        "CREATE TABLE bare (id bigint); SELECT keywright.adopt('orders', 'bare', 'id')",
+    ] {
+        let refusal = expect_sql_error(
+            client.batch_execute(statement),
+            "XX001",
+            "nothing says how far tag \"orders\" was used",
+        );
+        let advice = "keywright.advance_tag('orders', ";
+        assert!(refusal.hint.contains(advice), "{statement}: {refusal:?}");
+    }
+    let health = "SELECT severity || ': ' || detail FROM keywright.health WHERE name = 'tags'";
+    let said = query_text(&mut client, health)?;
+    assert_eq!(said, "error: nothing says how far 1 tags were used: orders");
+    assert!(query_i64(&mut client, "SELECT next_biz_id('bills')")? >= 500);
+    // As the hint says.
+    client.batch_execute("SELECT keywright.advance_tag('orders', 6000)")?;
+    assert!(query_i64(&mut client, TAKE)? > 6_000);
+    let said = query_text(&mut client, health)?;
+    assert_eq!(said, "ok: of each tag its bound is there");
+    Ok(())
+}
+
 /// Tags are data: a dump without data has none, and what it has of them is in nobody's way.
 #[test]
 fn tag_that_was_not_dumped_is_made_anew() -> Result<()> {

@@ -136,6 +136,40 @@ fn a_bound_that_was_lowered_before_a_clean_stop_is_put_back() -> Result<()> {
     Ok(())
 }
 
+/// A bound that was reset reads like that of a new tag. The note beside it tells the two apart.
+#[test]
+fn a_bound_that_was_reset_is_not_a_new_tags() -> Result<()> {
+    let mut server = PgServer::builder().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.create_tag('orders', step => 100); SELECT keywright.create_tag('new')",
+    )?;
+    let log = IdLog::new();
+    let reset = "SELECT setval('keywright.tag_1', 0, false)";
+    draw(&mut client, &log)?;
+    client.batch_execute(reset)?;
+    drop(client);
+    server.restart(Stop::Immediate)?;
+    let mut client = server.client("postgres")?;
+    let refused = client.batch_execute(IDS);
+    let error = expect_cause(refused, Cause::BoundDamaged, "nothing says how far");
+    assert!(error.hint.contains("advance_tag('orders', "), "{error:#?}");
+    let first = query_i64(&mut client, "SELECT next_biz_id('new')")?;
+    assert_eq!(first, 1);
+    client.batch_execute("SELECT keywright.advance_tag('orders', 5000)")?;
+    draw(&mut client, &log)?;
+    // After a clean stop what was left says how far the tag had come.
+    client.batch_execute(reset)?;
+    drop(client);
+    server.restart(Stop::Fast)?;
+    let mut client = server.client("postgres")?;
+    let refused = client.batch_execute(IDS);
+    expect_cause(refused, Cause::BoundDamaged, "lower than");
+    draw(&mut client, &log)?;
+    log.check()?;
+    Ok(())
+}
+
 /// The bound of snowflake ids likewise: in memory it is further than what a second `setval` leaves.
 #[test]
 fn a_time_bound_that_was_lowered_is_put_back() -> Result<()> {

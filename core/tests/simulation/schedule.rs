@@ -152,7 +152,7 @@ fn initial_server(world: &mut World) -> Server {
     for database in 0..DATABASES {
         for tag in 0..TAGS {
             let size = world.settings.step.get();
-            let note = Note::new(server.writer(database), START_MS, size, 1);
+            let note = Note::new(server.writer(database), START_MS, size, 1).before_the_first();
             server
                 .store
                 .write(Register::TagNote { database, tag }, note.pack());

@@ -289,6 +289,8 @@ fn sizes(
 ///   recorded reservation, or at most twice the highest rate for the time that [`evidence::alone_ms`] has.
 ///
 /// Otherwise no promise is made, and the tag is no longer judged.
+///
+/// And only the note of a tag's creation comes without a bound: so the server may refuse any other.
 fn check_start(
     world: &mut World,
     at: usize,
@@ -298,6 +300,12 @@ fn check_start(
     plan: &RefillPlan,
 ) {
     let source = source(world, at, call.tag);
+    let is_bound_lost = request.bound_end.is_none() && note.is_some_and(|note| !note.is_first);
+    if is_bound_lost && world.rules == Rules::Sound {
+        world.checker.fail(format!(
+            "the bound of {source:?} was lost, and {note:?} is there"
+        ));
+    }
     let issued_end = world.checker.end_of(source);
     if world.checker.is_void(source) {
         return;

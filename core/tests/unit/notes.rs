@@ -52,7 +52,20 @@ fn gaps_cover_a_reservation_and_twice_the_rate() {
         u64::MAX
     );
     assert_eq!(Note::new(writer(), 0, 0, 0).at_s, 0);
-    assert_eq!(Note::new(writer(), i64::MAX, 1, 1).at_s, u32::MAX);
+    let last = Note::new(writer(), i64::MAX, u64::MAX, u64::MAX);
+    assert_eq!(last.at_s, u32::MAX >> 1);
+    assert_eq!(Note::unpack(last.pack()), Some(last));
+}
+
+#[test]
+fn the_first_note_is_told_from_those_beside_a_bound() {
+    let later = Note::new(writer(), NOW_MS, 1000, 1000);
+    let first = later.before_the_first();
+    assert_eq!(Note::unpack(first.pack()), Some(first));
+    assert_eq!(first.pack(), later.pack() | 1 << Note::FIRST_BIT);
+    assert_eq!(first.tag_gap(NOW_MS + 500), later.tag_gap(NOW_MS + 500));
+    assert!(first.is_of(&writer()) && first.at_ms() == later.at_ms());
+    assert!(!later.at_peak_since(Some(&first)).is_first);
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub fn bound_unknown(tag: &str, is_hidden: bool) -> Failure {
         Cause::BoundDamaged,
         format!("nothing says how far tag \"{tag}\" was used"),
     )
-    .detail("Its row in keywright.tag was restored without the value of its sequence.")
+    .detail("Its row in keywright.tag was restored without the value of its sequence, or the sequence was reset.")
     .hint(format!(
         "{largest} and run SELECT keywright.advance_tag('{tag}', {that})."
     ))

@@ -7,9 +7,10 @@ use keywright_core::tag::Tag;
 
 use crate::cache;
 use crate::catalog::tag_rows::{self, Known};
-use crate::catalog::{cached, sequences, suggest};
+use crate::catalog::{cached, damage, sequences, suggest};
 use crate::durable::locks::Wanted;
 use crate::failure::Failure;
+use crate::manage::restored;
 use crate::manage::tags::{change_row, require_native};
 use crate::server::{changes, sequence};
 use crate::{guard, settings};
@@ -18,7 +19,7 @@ use crate::{guard, settings};
 /// transaction ends, and then it begins there. Returns its first id.
 ///
 /// # Errors
-/// It has issued ids, ends before `start`, or is held up by another transaction.
+/// It has issued ids, or nothing says whether it has, ends before `start`, or is held up by another transaction.
 pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
     let extension = cached::extension()?;
     let hint = format!(
@@ -39,6 +40,9 @@ pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
             format!("tag \"{tag}\" exists already and has issued ids"),
         )
         .hint("Choose another tag; or drop this one with keywright.drop_tag, if nothing uses it, to go on above its ids."));
+    }
+    if !restored::is_unused(sequences::note_of_tag(known.id)?) {
+        return Err(damage::bound_unknown(tag.as_str(), known.hidden.is_some()));
     }
     let row = tag_rows::find(tag, &extension)?.ok_or_else(|| suggest::unknown_tag(tag))?;
     let start = start.max(row.start.cast_signed());

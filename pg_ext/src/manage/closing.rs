@@ -84,16 +84,13 @@ pub(super) fn begin_anew(tag: &Tag, known: &Known, row: &TagRow) -> Result<(), F
     hold(tag, row)?;
     let issued = close(row.sequence)?;
     let [bound_name, _] = sequences::names_of_tag(known.id);
-    match sequence::last(row.sequence) {
+    match segment_plan::end_of(sequence::last(row.sequence)).max(issued) {
         // Nobody has ever taken an id of it.
-        None => run(
+        0 => run(
             &format!("ALTER SEQUENCE keywright.{bound_name} RESTART"),
             &[],
         )
         .map(drop),
-        Some(last) => {
-            let end = segment_plan::end_of(Some(last)).max(issued);
-            restart(&bound_name, row.sequence, flush::last_of(end)?)
-        }
+        end => restart(&bound_name, row.sequence, flush::last_of(end)?),
     }
 }

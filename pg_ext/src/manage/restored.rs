@@ -9,6 +9,7 @@ use keywright_core::layout::Layout;
 use keywright_core::tag::Tag;
 use keywright_core::writer::Note;
 use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::pg_sys;
 use pgrx::pg_trigger;
 use pgrx::pgbox::AllocatedByPostgres;
 use pgrx::trigger_support::PgTrigger;
@@ -174,6 +175,12 @@ pub fn reserved_to(id: i32) -> Option<i64> {
     sequence::last(sequence)
 }
 
+/// Whether a tag's note says that nothing was reserved yet: then there need be no bound.
+pub fn is_unused(note: pg_sys::Oid) -> bool {
+    let note = sequence::last(note).and_then(Note::unpack);
+    note.is_some_and(|note| note.is_first)
+}
+
 /// Whoever advances a tag says how far it was used: where nothing else says it, that is its bound from now on.
 ///
 /// # Errors
@@ -188,7 +195,7 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
     {
         let name = || format!("tag \"{tag}\"");
         Wanted::to_change(&[bound, note]).lock(deadline, &name)?;
-        if sequence::last(note).is_some() || sequence::last(bound).is_some() {
+        if sequence::last(bound).is_some() || is_unused(note) {
             return Ok(());
         }
     }

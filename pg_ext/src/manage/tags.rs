@@ -191,7 +191,7 @@ fn insert_row(
     }
     // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
     let step = class.width_of(definition.step.get());
-    let note = Note::new(writer::current(), clock::wall_ms(), step, step);
+    let note = Note::new(writer::current(), clock::wall_ms(), step, step).before_the_first();
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     Ok(())
 }

@@ -110,13 +110,14 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let writer = writer::current();
         let gap = if first {
             tag_siblings::refuse_if_hidden_otherwise(entry.key)?;
-            let step = entry.class.width_of(entry.step.get());
-            let tag = (entry.key.tag(), step, entry.hiding.is_some());
-            let gap = gap_of(&tag, (bound, note), &writer)?;
             let is_own_bound = note.is_some_and(|note| note.is_of(&writer));
+            // First, for what was left puts back a bound that is gone.
             if is_own_bound && let Some((_, end, _)) = slot.left.get() {
                 refuse_if_lower(entry, bound, end)?;
             }
+            let step = entry.class.width_of(entry.step.get());
+            let tag = (entry.key.tag(), step, entry.hiding.is_some());
+            let gap = gap_of(&tag, (bound, note), &writer)?;
             if go_on_with_left(entry, (bound, is_own_bound), &readings, held) {
                 return Ok(());
             }
@@ -212,7 +213,8 @@ fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
 }
 
 /// Ids to leave out because another writer wrote the bound and may have issued beyond what reached us. A note is written
-/// when the tag is created, so also a bound that never reached us is told from a tag that was never used.
+/// when the tag is created, so also a first bound that never reached us is told from a tag that was never used. Later notes are written
+/// behind a bound: if that is not there, it was left out by a dump, or reset.
 ///
 /// # Errors
 /// Nothing says how far the tag was used.
@@ -221,14 +223,14 @@ pub fn gap_of(
     (bound, note): (Option<i64>, Option<Note>),
     writer: &Writer,
 ) -> Result<u64, Failure> {
-    let gap = match (bound, note) {
-        (_, Some(note)) if note.is_of(writer) => return Ok(0),
-        (_, Some(note)) => promotion::tag_gap(&note, writer)?,
-        (Some(_), None) => *step,
-        // The row came back from a dump without them: a tag that was made here has a note.
-        (None, None) => {
-            return Err(damage::bound_unknown(tag, *is_hidden));
-        }
+    if bound.is_none() && note.is_none_or(|note| !note.is_first) {
+        return Err(damage::bound_unknown(tag, *is_hidden));
+    }
+    let gap = match note {
+        Some(note) if note.is_of(writer) => return Ok(0),
+        Some(note) => promotion::tag_gap(&note, writer)?,
+        // The bound came back from a dump without it.
+        None => *step,
     };
     log::tell(&format!(
         "tag \"{tag}\" was last reserved by another server or timeline; leaving out {gap} ids"

@@ -1,6 +1,7 @@
 //! Of tags, and of what is fed.
 
 use keywright_core::tag::Tag;
+use keywright_core::writer::Note;
 use pgrx::pg_sys;
 
 use super::finding::{Finding, Severity};
@@ -14,17 +15,21 @@ use crate::shmem::area::{self, Feeding};
 /// Most tags that a row names.
 const TAGS_NAMED_MAX: i64 = 10;
 
-/// Tags that a dump brought back without what says how far they were used.
+/// Tags that a dump brought back without what says how far they were used: a bound, or the note of a tag that was made and not used.
 pub(super) fn tags() -> Result<Finding, Failure> {
     let extension = cached::extension()?;
-    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
+    let first = 1i64 << Note::FIRST_BIT;
+    let query = format!(
+        "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
                  FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
          FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag, \
                pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::pg_catalog.text) bound, \
                pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::pg_catalog.text OPERATOR(pg_catalog.||) '_note') note \
                WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'native' AND (bound IS NULL OR note IS NULL \
-               OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
-    let named = tags_named(extension.owner, query);
+               OR COALESCE(pg_catalog.pg_sequence_last_value(bound), \
+                  NULLIF(pg_catalog.pg_sequence_last_value(note) OPERATOR(pg_catalog.&) {first}, 0)) IS NULL)) t"
+    );
+    let named = tags_named(extension.owner, &query);
     Ok(Finding {
         severity: Severity::Error.unless(named.is_none()),
         detail: match named {
