@@ -66,6 +66,9 @@ pub enum Cause {
     AdoptRefused,
     /// A function that manages ids was called in the script of an extension.
     InExtensionScript,
+    /// A function that issues or manages ids was called in a parallel query, by a function that is wrongly marked `PARALLEL SAFE` or `PARALLEL RESTRICTED`.
+    /// Mark it `PARALLEL UNSAFE`.
+    InParallelQuery,
     /// This database has no bound from before a promotion or from another server, so there is no promotion to report on.
     NotPromoted,
     /// The tables of keywright are damaged, or one of its sequences is lower than it was (`setval` by hand, `ALTER SUBSCRIPTION … REFRESH SEQUENCES`), or a
@@ -224,7 +227,7 @@ const HTTP_STATUSES: [(Cause, u16); 10] = [
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 34] = [
+    pub const OF_POSTGRES: [Self; 35] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -251,6 +254,7 @@ impl Cause {
         Self::VersionMismatch,
         Self::AdoptRefused,
         Self::InExtensionScript,
+        Self::InParallelQuery,
         Self::NotPromoted,
         Self::BoundDamaged,
         Self::OwnTables,
@@ -336,6 +340,7 @@ impl Cause {
             Self::VersionMismatch    => Row::of("version_mismatch", "55000", NO_KEY, false, "setup"),
             Self::AdoptRefused       => Row::of("adopt_refused", "55000", ARGUMENTS, false, "input"),
             Self::InExtensionScript  => Row::of("in_extension_script", "0A000", 1235, false, "setup"),
+            Self::InParallelQuery    => Row::of("in_parallel_query", "25000", 1235, false, "setup"),
             Self::NotPromoted        => Row::of("not_promoted", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
             Self::OwnTables          => Row::of("own_tables", "55000", ARGUMENTS, false, "access"),

@@ -14,7 +14,7 @@ use crate::shmem::area;
 /// dump is restored the script runs again, before keywright's own tables are filled.
 ///
 /// # Errors
-/// `read_only` or `in_extension_script`.
+/// `read_only`, `in_parallel_query` or `in_extension_script`.
 pub fn may_manage(function: &str) -> Result<(), Failure> {
     require_writable(function)?;
     if process::runs_extension_script() {
@@ -31,16 +31,30 @@ pub fn may_manage(function: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fails in a transaction or on a server that may not write, as `nextval` does.
+/// Fails in a transaction or on a server that may not write, and in a parallel query, as `nextval` does.
+///
+/// # Errors
+/// `read_only` or `in_parallel_query`.
 pub fn require_writable(function: &str) -> Result<(), Failure> {
-    if !process::is_read_only() {
-        return Ok(());
+    if process::is_read_only() {
+        return Err(Failure::new(
+            Cause::ReadOnly,
+            format!("cannot execute {function}() in a read-only transaction"),
+        )
+        .hint("Issue and manage ids on the primary, in a transaction that may write."));
     }
-    Err(Failure::new(
-        Cause::ReadOnly,
-        format!("cannot execute {function}() in a read-only transaction"),
-    )
-    .hint("Issue and manage ids on the primary, in a transaction that may write."))
+    // Also where there is an id left: whether a call fails must not depend on when the next reservation is due.
+    if process::is_parallel() {
+        return Err(Failure::new(
+            Cause::InParallelQuery,
+            format!("cannot execute {function}() in a parallel query"),
+        )
+        .detail("A function that calls it is marked PARALLEL SAFE or PARALLEL RESTRICTED.")
+        .hint(
+            "Run ALTER FUNCTION … PARALLEL UNSAFE for it, as CREATE FUNCTION has it by default.",
+        ));
+    }
+    Ok(())
 }
 
 /// The failure of a server that did not preload the library.

@@ -77,3 +77,33 @@ pub(super) fn overtaken() -> Result<SqlError> {
         "tag \"t\" was changed",
     ))
 }
+
+/// A function of somebody's says that it may run in parallel, and does what may not. The session has used none of ours yet, so that it makes
+/// no difference whether the server finds a worker for it.
+pub(super) fn in_a_parallel_query() -> Result<SqlError> {
+    let (_database, mut client) = client()?;
+    client.batch_execute(
+        "SELECT keywright.create_tag('t');
+         CREATE FUNCTION wrapped(call text) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS
+             'DECLARE answer text; BEGIN EXECUTE ''SELECT '' || call INTO answer; RETURN answer; END';
+         SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')",
+    )?;
+    let mut refused = |call: &str| {
+        let outcome = client.execute("SELECT wrapped($1)", &[&call]);
+        expect_cause(outcome, Cause::InParallelQuery, "in a parallel query")
+    };
+    for call in [
+        "snowflake_id()",
+        "snowflake_ids(2)",
+        "readable_id('AB')",
+        "next_biz_ids('t', 2)",
+        "keywright.create_tag('u')",
+        "keywright.drop_tag('t')",
+        "keywright.advance_tag('t', 5)",
+        "keywright.set_worker_id(997)",
+        "keywright.acknowledge_promotion()",
+    ] {
+        refused(call);
+    }
+    Ok(refused("next_biz_id('t')"))
+}

@@ -172,6 +172,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             )
         }
         Cause::InExtensionScript => (servers::in_a_script()?, "after CREATE EXTENSION"),
+        Cause::InParallelQuery => (databases::in_a_parallel_query()?, "PARALLEL UNSAFE"),
         Cause::NotPromoted => {
             let used = "SELECT keywright.create_tag('t'); SELECT next_biz_id('t')";
             let statement = "SELECT keywright.promoted(lost => interval '3 s')";

@@ -110,6 +110,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::VersionMismatch
         | Cause::AdoptRefused
         | Cause::InExtensionScript
+        | Cause::InParallelQuery
         | Cause::BoundDamaged
         | Cause::OwnTables
         | Cause::NotPromoted
