@@ -148,6 +148,11 @@ pub const fn end_ms(zone: Zone) -> i64 {
     zone.unix_ms(END_MS)
 }
 
+/// Whether a moment, as a clock shows it, can be written: two digits of year stand for 2000 to 2099.
+pub fn can_write(written_ms: i64) -> bool {
+    (FIRST_MS..END_MS).contains(&written_ms)
+}
+
 /// Writes a readable id. The moment is what a clock of its zone shows: [`Zone::written_ms`].
 ///
 /// # Errors
@@ -158,7 +163,7 @@ pub fn format(
     bucket: u8,
     sequence: u32,
 ) -> Result<String, ReadableError> {
-    if !(FIRST_MS..END_MS).contains(&written_ms) {
+    if !can_write(written_ms) {
         return Err(ReadableError::Year { written_ms });
     }
     if sequence >> SEQUENCE_BITS != 0 {

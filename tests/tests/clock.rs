@@ -339,3 +339,34 @@ fn paused_backends_go_on_behind_the_others() -> Result<()> {
     stop(loads)?;
     logs.check("paused backends")
 }
+
+/// Two digits of year do not say 1999. Ids begin there all the same, and do not follow the clock when it is set right.
+#[test]
+fn readable_ids_of_1999_come_back_as_the_hint_says() -> Result<()> {
+    const IN_1999_S: i64 = 930_000_000;
+    const READABLE_ID: &str = "SELECT readable_id('AB')";
+    let server = PgServer::builder().fake_clock().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_readable_bucket(7, unused => true)",
+    )?;
+    let real_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let mut advice = |offset_s: i64| -> Result<String> {
+        server.clock()?.step_to(offset_s)?;
+        let refused = client.batch_execute(READABLE_ID);
+        let year = "is not in the years 2000 to 2099";
+        Ok(expect_sql_error(refused, "22003", year).hint)
+    };
+    let behind = advice(IN_1999_S - i64::try_from(real_s)?)?;
+    assert!(behind.contains("clock right"), "{behind}");
+    let mended = "SELECT keywright.set_readable_bucket(7, above => now())";
+    let right = advice(0)?;
+    assert!(right.contains(mended), "{right}");
+    client.batch_execute(mended)?;
+    let age_s = format!(
+        "SELECT extract(epoch FROM now() - d.issued_at)::bigint FROM ({READABLE_ID} AS id) r, readable_decode(r.id) d"
+    );
+    let age_s = query_i64(&mut client, &age_s)?;
+    assert!(age_s.abs() < 60, "{age_s}");
+    Ok(())
+}

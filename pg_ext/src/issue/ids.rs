@@ -7,7 +7,7 @@ use pgrx::pg_extern;
 
 use crate::failure::{Failure, OrRaise};
 use crate::issue::{snowflake, tag};
-use crate::server::text;
+use crate::server::{clock, text};
 use crate::settings;
 
 const BIZ_HINT: &str = "A business code has 1 to 4 ASCII letters or digits.";
@@ -78,7 +78,23 @@ fn keywright_readable_id(biz: Option<&[u8]>) -> String {
     readable::format(written_ms, &biz, taken.bucket(), sequence)
         .map_err(|error| {
             Failure::new(Cause::ArgumentOutOfRange, error.to_string())
-                .hint("Check the server's clock.")
+                .hint(moment_hint(written_ms, taken.bucket()))
         })
         .or_raise()
+}
+
+/// What helps where an id's moment cannot be written. The clock may be right by now: ids do not follow it over so many years.
+fn moment_hint(written_ms: i64, bucket: u8) -> String {
+    let wall_ms = clock::wall_ms();
+    if !readable::can_write(wall_ms) {
+        "Set the server's clock right.".to_owned()
+    } else if written_ms < wall_ms {
+        format!(
+            "Ids go on where a wrong clock led them. If the clock is right now, run SELECT keywright.set_readable_bucket({bucket}, above => now())."
+        )
+    } else {
+        "A wrong clock, or a wrong moment for above, led ids so far. A superuser can bring them back: SELECT keywright.lower_bound(below), \
+         with a moment after all ids that were kept."
+            .to_owned()
+    }
 }
