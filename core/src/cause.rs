@@ -76,7 +76,8 @@ pub enum Cause {
     /// far it was used.
     BoundDamaged,
     /// Something other than keywright's functions changes its tables or sequences: a statement by hand, a subscription, `SET UNLOGGED`, `ALTER SEQUENCE`, `RENAME`,
-    /// `SET SCHEMA`. Ids would come twice. Use the functions in schema `keywright`. Publish your own tables only.
+    /// `SET SCHEMA`. Ids would come twice. Use the functions in schema `keywright`. Publish your own tables only. Or a rule or trigger of somebody else's
+    /// keeps the functions from changing a table. Drop it.
     OwnTables,
     /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed. Commit first.
     IdentityUncommitted,

@@ -15,6 +15,18 @@ pub fn changed_meanwhile(what: &str) -> Failure {
     .hint("Retry the transaction, or run it at READ COMMITTED.")
 }
 
+/// The failure of a statement on one of keywright's tables that the server did not carry out as it stands.
+pub fn intercepted(table: &str) -> Failure {
+    Failure::new(
+        Cause::OwnTables,
+        format!("a rule or trigger of somebody else's keeps keywright from changing keywright.{table}"),
+    )
+    .detail("Nothing was changed.")
+    .hint(format!(
+        "Look at \\d keywright.{table} in psql, and drop it: only keywright's functions change its tables."
+    ))
+}
+
 /// The failure of tables that do not hold what they must.
 pub fn damaged(what: &str) -> Failure {
     Failure::new(Cause::BoundDamaged, format!("keywright's own tables are damaged: {what}"))

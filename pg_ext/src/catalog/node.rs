@@ -67,18 +67,19 @@ pub fn read(extension: &Extension) -> Result<NodeRow, Failure> {
 /// setting one until the transaction ends.
 ///
 /// # Errors
-/// The transaction is above READ COMMITTED and somebody else changed the row since it began.
+/// The transaction is above READ COMMITTED and somebody else changed the row since it began; or a rule or trigger keeps it from being written.
 pub fn set(column: &str, value: &str) -> Result<(), Failure> {
     let is_there = query::one_row("SELECT true FROM keywright.node", &[], |_| ()).is_some();
     if !is_there {
         let insert = "INSERT INTO keywright.node (layout) VALUES ($1)";
-        statements::run(insert, &[LAYOUT_DEFAULT.into()])?;
+        statements::change_one("node", insert, &[LAYOUT_DEFAULT.into()])?;
     }
     let update = format!("UPDATE keywright.node SET {column} = $1");
-    match statements::run(&update, &[value.into()])? {
+    match statements::change("node", &update, &[value.into()])? {
         1 => Ok(()),
-        _ => Err(damage::changed_meanwhile(
+        _ if transaction::keeps_its_snapshot() => Err(damage::changed_meanwhile(
             "what keywright keeps of this database",
         )),
+        _ => Err(damage::intercepted("node")),
     }
 }

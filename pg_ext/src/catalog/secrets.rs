@@ -6,7 +6,7 @@ use keywright_core::hiding::{HideBits, HideKey, Hiding};
 use pgrx::pg_sys;
 
 use crate::catalog::damage;
-use crate::catalog::statements::run;
+use crate::catalog::statements::{change, change_one};
 use crate::failure::Failure;
 use crate::server::query::{self, Row};
 
@@ -63,14 +63,14 @@ pub fn find(id: i32, owner: pg_sys::Oid) -> Option<HideKey> {
 /// Keeps the secret of the tag with this id, as the role in force.
 ///
 /// # Errors
-/// Somebody else changed it since this transaction began.
+/// Somebody else changed it since this transaction began, or keeps it from being written.
 pub fn keep(id: i32, key: &HideKey) -> Result<(), Failure> {
-    run(
+    change_one(
+        "tag_secret",
         "INSERT INTO keywright.tag_secret (tag_id, hide_key) VALUES ($1, $2) \
          ON CONFLICT (tag_id) DO UPDATE SET hide_key = EXCLUDED.hide_key",
         &[id.into(), key.bytes().into()],
     )
-    .map(drop)
 }
 
 /// Forgets the secret of the tag with this id, as the role in force.
@@ -79,7 +79,7 @@ pub fn keep(id: i32, key: &HideKey) -> Result<(), Failure> {
 /// As [`keep`].
 pub fn forget(id: i32) -> Result<(), Failure> {
     let delete = "DELETE FROM keywright.tag_secret WHERE tag_id OPERATOR(pg_catalog.=) $1";
-    run(delete, &[id.into()]).map(drop)
+    change("tag_secret", delete, &[id.into()]).map(drop)
 }
 
 /// The permutation of the tag with this id.

@@ -10,7 +10,7 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder};
 use crate::catalog::damage;
 use crate::failure::Failure;
 use crate::server::backend::BackendCell;
-use crate::server::query;
+use crate::server::{query, relation};
 
 /// How many of our own statements this session is running, one within the other.
 static RUNNING: BackendCell<u32> = BackendCell::new(0);
@@ -53,6 +53,28 @@ pub fn run(statement: &str, arguments: &[DatumWithOid]) -> Result<usize, Failure
         ))
     })
     .execute()
+}
+
+/// As [`run`], of a statement on one of keywright's tables. Triggers may still keep rows from being changed: the number tells.
+///
+/// # Errors
+/// As [`run`]; and where somebody else's rule stands on the table, for it may do something else instead.
+pub fn change(table: &str, statement: &str, arguments: &[DatumWithOid]) -> Result<usize, Failure> {
+    if relation::find(c"keywright", table).is_some_and(relation::has_rules) {
+        return Err(damage::intercepted(table));
+    }
+    run(statement, arguments)
+}
+
+/// As [`change`], of a statement that changes one row, whatever others do.
+///
+/// # Errors
+/// As [`change`]; and where the row was kept from being changed.
+pub fn change_one(table: &str, statement: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
+    match change(table, statement, arguments)? {
+        1 => Ok(()),
+        _ => Err(damage::intercepted(table)),
+    }
 }
 
 /// Runs the statements that a query makes, as the role in force.

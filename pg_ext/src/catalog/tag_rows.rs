@@ -223,6 +223,12 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
     }
 }
 
+/// Whether a row of that number is there.
+pub fn is_there(id: i32, extension: &Extension) -> bool {
+    let row = "SELECT true FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1";
+    query::one_row_as(extension.owner, row, &[id.into()], |_| ()).is_some()
+}
+
 /// The row of a tag that is there and not dropped.
 ///
 /// # Errors

@@ -69,7 +69,7 @@ fn keywright_alter_tag(
         }
         let [increment, remainder] = definition::numbers(class.unwrap_or(old.class));
         change_row(
-            &tag,
+            (&tag, old.id),
             "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5, refill_threshold_percent = $6, \
              increment = $7, remainder = $8 \
              WHERE id OPERATOR(pg_catalog.=) $1",

@@ -56,7 +56,7 @@ pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
         )));
     }
     change_row(
-        tag,
+        (tag, known.id),
         "UPDATE keywright.tag SET start = $2 WHERE id OPERATOR(pg_catalog.=) $1",
         &[known.id.into(), start.into()],
     )?;

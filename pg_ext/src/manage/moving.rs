@@ -324,7 +324,7 @@ fn write(
 ) -> Result<(), Failure> {
     let number = i32::try_from(number).map_err(|_| damage::damaged("a move has no number"))?;
     change_row(
-        tag,
+        (tag, known.id),
         "UPDATE keywright.tag SET source = $2, move_before = move_number, move_number = $3 WHERE id OPERATOR(pg_catalog.=) $1",
         &[known.id.into(), source.name().into(), number.into()],
     )?;

@@ -158,8 +158,7 @@ pub fn free_id(extension: &Extension) -> Result<i32, Failure> {
         let id = query::one_row_as(extension.owner, next, &[], |row| row.get::<i32>(1))
             .flatten()
             .ok_or_else(|| damage::damaged("keywright.tag_id_seq gives no number"))?;
-        let row = "SELECT true FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1";
-        let is_taken = query::one_row_as(extension.owner, row, &[id.into()], |_| ()).is_some()
+        let is_taken = tag_rows::is_there(id, extension)
             || sequences::names_of_tag(id)
                 .iter()
                 .any(|name| relation::find(c"keywright", name).is_some());

@@ -13,7 +13,7 @@ use pgrx::{pg_extern, pg_sys};
 use crate::cache;
 use crate::catalog::extension::Extension;
 use crate::catalog::secrets::{self, Hidden};
-use crate::catalog::statements::run;
+use crate::catalog::statements::{change, run};
 use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences};
 use crate::durable::flush;
@@ -23,7 +23,7 @@ use crate::identity::{drops, writer};
 use crate::manage::definition::{self, Definition, number, numbers};
 use crate::manage::{hide, restored};
 use crate::refill::{fed, segment, segment_plan};
-use crate::server::{changes, clock, relation, sequence};
+use crate::server::{changes, clock, relation, sequence, transaction};
 use crate::settings;
 use crate::shmem::area;
 use crate::shmem::key::Source;
@@ -62,16 +62,22 @@ impl Kind {
     }
 }
 
-/// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's.
+/// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's. A row that is there and was
+/// not changed some rule or trigger holds.
 pub(super) fn change_row(
-    tag: &Tag,
+    (tag, id): (&Tag, i32),
     statement: &str,
     arguments: &[DatumWithOid],
 ) -> Result<(), Failure> {
-    match run(statement, arguments)? {
-        1 => Ok(()),
-        _ => Err(damage::changed_meanwhile(&format!("tag \"{tag}\""))),
+    if change("tag", statement, arguments)? == 1 {
+        return Ok(());
     }
+    let is_held =
+        !transaction::keeps_its_snapshot() && tag_rows::is_there(id, &cached::extension()?);
+    Err(match is_held {
+        true => damage::intercepted("tag"),
+        false => damage::changed_meanwhile(&format!("tag \"{tag}\"")),
+    })
 }
 
 /// Makes a tag, or brings a dropped one back.
@@ -141,7 +147,7 @@ fn insert_row(
 ) -> Result<(), Failure> {
     if let Some(old) = old {
         change_row(
-            tag,
+            (tag, old.id),
             "DELETE FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
@@ -151,7 +157,8 @@ fn insert_row(
     let class = definition.class.unwrap_or(Residue::ALL);
     let [increment, remainder] = numbers(class);
     // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
-    let inserted = run(
+    change(
+        "tag",
         "INSERT INTO keywright.tag \
          (tag, generation, step, step_min, step_max, start, max, id, source, hide_bits, hide_fingerprint, increment, remainder) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (tag) DO NOTHING",
@@ -174,8 +181,10 @@ fn insert_row(
             remainder.into(),
         ],
     )?;
-    if inserted != 1 {
-        return Err(exists(tag));
+    match tag_rows::known(tag, extension)? {
+        Some(made) if made.id == id => {}
+        Some(_) => return Err(exists(tag)),
+        None => return Err(damage::intercepted("tag")),
     }
     // Where session_replication_role is replica, no trigger has made them.
     if !sequences::are_of_tag(id) {
@@ -282,7 +291,7 @@ fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure
     }
     let [increment, remainder] = numbers(definition.class.unwrap_or(old.class));
     change_row(
-        tag,
+        (tag, old.id),
         "UPDATE keywright.tag SET dropped_at = NULL, step = $2, step_min = $3, step_max = $4, start = $5, max = $6, \
          refill_threshold_percent = NULL, increment = $7, remainder = $8 WHERE id OPERATOR(pg_catalog.=) $1",
         &[
@@ -345,7 +354,7 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
         let old = tag_rows::existing(&tag, &extension)?;
         old.require_sequences(&tag)?;
         change_row(
-            &tag,
+            (&tag, old.id),
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;

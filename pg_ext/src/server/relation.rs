@@ -133,6 +133,20 @@ pub fn is_rewritten_here(relation: pg_sys::Oid) -> bool {
     }
 }
 
+/// Whether a relation has rules.
+pub fn has_rules(relation: pg_sys::Oid) -> bool {
+    // SAFETY: as in `is_created_here`.
+    unsafe {
+        let entry = pg_sys::RelationIdGetRelation(relation);
+        if entry.is_null() {
+            return false;
+        }
+        let has_rules = !(*entry).rd_rules.is_null();
+        pg_sys::RelationClose(entry);
+        has_rules
+    }
+}
+
 /// The name of a sequence in schema keywright; `None` for any other object.
 pub fn own_sequence_name(relation: pg_sys::Oid) -> Option<String> {
     // SAFETY: catalogue look-ups by object id; the name, null if there is none, lies in the caller's memory context.
