@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use common::{builder, expect_cause, text_rows};
+use common::{builder, column_default, expect_cause, text_rows};
 use keywright_core::cause::Cause;
 use keywright_testkit::{
     Pending, Result, SharedServer, TestDatabase, WAIT_MAX, expect_sql_error, query_i64, wait_until,
@@ -29,13 +29,6 @@ fn insert(client: &mut Client, table: &str) -> Result<i64> {
 fn release(client: &mut Client, table: &str) -> Result<i64> {
     let release = format!("SELECT keywright.release('{table}', 'id')");
     Ok(query_i64(client, &release)?)
-}
-
-fn column_default(client: &mut Client, table: &str) -> Result<String> {
-    let sql = format!(
-        "SELECT coalesce(pg_get_expr(adbin, adrelid), '') FROM pg_attrdef WHERE adrelid = '{table}'::regclass"
-    );
-    Ok(text_rows(client, &sql)?.concat().concat())
 }
 
 #[test]

@@ -42,6 +42,14 @@ pub(crate) fn text_rows(client: &mut Client, sql: &str) -> Result<Vec<Vec<String
     Ok(rows.collect())
 }
 
+/// The default of the one column of a table that has one; empty if none has.
+pub(crate) fn column_default(client: &mut Client, table: &str) -> Result<String> {
+    let sql = format!(
+        "SELECT coalesce(pg_get_expr(adbin, adrelid), '') FROM pg_attrdef WHERE adrelid = '{table}'::regclass"
+    );
+    Ok(text_rows(client, &sql)?.concat().concat())
+}
+
 /// Asserts that the extension refused for that cause, in words that help: what is wrong (`message_has`), what to do, and
 /// nothing about its insides.
 #[track_caller]

@@ -1,16 +1,15 @@
 //! `keywright.adopt`: tables that a sequence fills go over to a tag, without an id lost, repeated or refused.
 
+mod beside_inserters;
+#[path = "../common/mod.rs"]
 mod common;
+mod refused;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
-use common::{builder, expect_cause, text_rows};
+use common::{builder, column_default, expect_cause, text_rows};
 use keywright_core::cause::Cause;
-use keywright_testkit::{
-    Pending, Result, SharedServer, TestDatabase, WAIT_MAX, expect_sql_error, query_i64, wait_until,
-};
+use keywright_testkit::{Pending, Result, SharedServer, TestDatabase, query_i64};
 use postgres::{Client, NoTls};
 
 static SERVER: SharedServer = SharedServer::new();
@@ -24,13 +23,6 @@ fn database() -> Result<(TestDatabase, Client)> {
 fn ids(client: &mut Client, sql: &str) -> Result<Vec<i64>> {
     let rows = client.query(sql, &[])?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
-}
-
-fn column_default(client: &mut Client, table: &str) -> Result<String> {
-    let sql = format!(
-        "SELECT coalesce(pg_get_expr(adbin, adrelid), '') FROM pg_attrdef WHERE adrelid = '{table}'::regclass AND adnum = 1"
-    );
-    Ok(text_rows(client, &sql)?.concat().concat())
 }
 
 #[test]
@@ -125,128 +117,6 @@ fn partitions_get_the_default_of_their_table() -> Result<()> {
         let insert = format!("INSERT INTO {table} (x) VALUES ({x}) RETURNING id");
         assert_eq!(ids(&mut client, &insert)?, [next], "{table}");
     }
-    Ok(())
-}
-
-#[test]
-fn hidden_rows_count_or_the_table_is_refused() -> Result<()> {
-    let (database, mut client) = database()?;
-    let role = format!("owner_{}", database.name());
-    client.batch_execute(&format!(
-        "CREATE ROLE {role} LOGIN; GRANT EXECUTE ON FUNCTION keywright.adopt TO {role};
-         CREATE SCHEMA own AUTHORIZATION {role}"
-    ))?;
-    let mut owner = database.server().connect(database.name(), &role)?;
-    owner.batch_execute(
-        "SET search_path = own, public;
-         CREATE TABLE hidden (id bigserial); INSERT INTO hidden VALUES (5000);
-         ALTER TABLE hidden ENABLE ROW LEVEL SECURITY; CREATE POLICY nothing ON hidden USING (false);
-         CREATE TABLE forced (id bigserial); INSERT INTO forced VALUES (5000);
-         ALTER TABLE forced ENABLE ROW LEVEL SECURITY; ALTER TABLE forced FORCE ROW LEVEL SECURITY",
-    )?;
-    let adopted = query_i64(
-        &mut owner,
-        "SELECT keywright.adopt('hidden', 'hidden', 'id')",
-    )?;
-    assert_eq!(adopted, 5001);
-    // What the owner may not see could be larger than what is seen.
-    let refused = owner.batch_execute("SELECT keywright.adopt('forced', 'forced', 'id')");
-    expect_sql_error(
-        refused,
-        "42501",
-        "row-level security policy for table \"forced\"",
-    );
-    let setting = text_rows(&mut owner, "SHOW row_security")?;
-    assert_eq!(setting, [["on"]]);
-    Ok(())
-}
-
-#[test]
-fn what_cannot_be_adopted_is_left_as_it_was() -> Result<()> {
-    let (_database, mut client) = database()?;
-    client.batch_execute(
-        "CREATE TABLE narrow (id serial); CREATE TABLE words (id text); CREATE TABLE t (id bigserial);
-         CREATE VIEW seen AS SELECT 1::bigint AS id; CREATE TABLE full_up (id bigserial);
-         INSERT INTO full_up VALUES (9223372036854775806);
-         SELECT keywright.create_tag('taken'), keywright.create_tag('short', max => 2); SELECT next_biz_id('taken');
-         INSERT INTO t SELECT FROM generate_series(1, 5); DELETE FROM t",
-    )?;
-    let before = column_default(&mut client, "t")?;
-    for (arguments, cause, message_has) in [
-        (
-            "'n', 'narrow', 'id'",
-            Cause::AdoptRefused,
-            "it is integer, and ids need bigint",
-        ),
-        (
-            "'n', 'words', 'id'",
-            Cause::AdoptRefused,
-            "it is text, and ids need bigint",
-        ),
-        (
-            "'n', 'seen', 'id'",
-            Cause::AdoptRefused,
-            "no table with a column \"id\"",
-        ),
-        (
-            "'n', 't', 'nope'",
-            Cause::AdoptRefused,
-            "no table with a column \"nope\"",
-        ),
-        (
-            "'n', 't', 'ctid'",
-            Cause::AdoptRefused,
-            "no table with a column \"ctid\"",
-        ),
-        (
-            "'n', 0::oid::regclass, 'id'",
-            Cause::AdoptRefused,
-            "no table with a column",
-        ),
-        (
-            "'n', 'full_up', 'id'",
-            Cause::AdoptRefused,
-            "it is at 9223372036854775806",
-        ),
-        (
-            "'taken', 't', 'id'",
-            Cause::TagExists,
-            "\"taken\" exists already and has issued ids",
-        ),
-        (
-            "'short', 't', 'id'",
-            Cause::ArgumentOutOfRange,
-            "\"short\" ends before 6",
-        ),
-        (
-            "'not a tag', 't', 'id'",
-            Cause::TagInvalid,
-            "must not contain ' '",
-        ),
-        ("NULL, 't', 'id'", Cause::ArgumentNull, "none may be null"),
-        ("'n', NULL, 'id'", Cause::ArgumentNull, "none may be null"),
-        ("'n', 't', NULL", Cause::ArgumentNull, "none may be null"),
-    ] {
-        let refused = client.batch_execute(&format!("SELECT keywright.adopt({arguments})"));
-        expect_cause(refused, cause, message_has);
-    }
-    let repeatable =
-        "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT keywright.adopt('n', 't', 'id')";
-    let refused = client.batch_execute(repeatable);
-    expect_cause(refused, Cause::AdoptRefused, "above READ COMMITTED");
-    client.batch_execute("ROLLBACK")?;
-    assert_eq!(column_default(&mut client, "t")?, before);
-    // Changing one's mind leaves nothing behind either.
-    client.batch_execute("BEGIN; SELECT keywright.adopt('n', 't', 'id'); ROLLBACK")?;
-    assert_eq!(column_default(&mut client, "t")?, before);
-    assert_eq!(
-        ids(&mut client, "INSERT INTO t DEFAULT VALUES RETURNING id")?,
-        [6]
-    );
-    assert_eq!(
-        query_i64(&mut client, "SELECT keywright.adopt('n', 't', 'id')")?,
-        7
-    );
     Ok(())
 }
 
@@ -385,87 +255,4 @@ fn quoted_identifiers_change_nothing() -> Result<()> {
         assert_eq!(ids(&mut client, insert)?, next, "{statement}");
     }
     Ok(())
-}
-
-#[test]
-fn inserters_wait_and_none_is_lost() -> Result<()> {
-    let (database, mut client) = database()?;
-    client.batch_execute("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 5)")?;
-    // One that has inserted and not committed: adopt waits for it and counts its row.
-    let mut early = database.client()?;
-    early.batch_execute("BEGIN; INSERT INTO t VALUES (700)")?;
-    let adopting = Pending::start(database.client()?, "SELECT keywright.adopt('t', 't', 'id')")?;
-    let lock = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
-    wait_until("adopt to wait for the inserter", WAIT_MAX, || {
-        Ok(client.query_opt(lock, &[&adopting.pid()])?.is_some())
-    })?;
-    early.batch_execute("COMMIT")?;
-    assert_eq!(adopting.finish()?.outcome?, 701);
-    assert_eq!(
-        ids(&mut early, "INSERT INTO t DEFAULT VALUES RETURNING id")?,
-        [701]
-    );
-
-    // One that comes while adopt's transaction is open waits, and then uses the tag.
-    client.batch_execute("CREATE TABLE u (id bigserial PRIMARY KEY)")?;
-    client.batch_execute("BEGIN; SELECT keywright.adopt('u', 'u', 'id')")?;
-    let insert = "INSERT INTO u DEFAULT VALUES RETURNING id";
-    let inserting = Pending::start(database.client()?, insert)?;
-    wait_until("an inserter to wait for adopt", WAIT_MAX, || {
-        Ok(early.query_opt(lock, &[&inserting.pid()])?.is_some())
-    })?;
-    assert_eq!(ids(&mut client, insert)?, [1]);
-    client.batch_execute("COMMIT")?;
-    assert_eq!(inserting.finish()?.outcome?, 2);
-    Ok(())
-}
-
-#[test]
-fn adopted_under_load_nothing_is_lost_or_repeated() -> Result<()> {
-    let (database, mut client) = database()?;
-    client.batch_execute("CREATE TABLE t (id bigserial PRIMARY KEY)")?;
-    let stop = AtomicBool::new(false);
-    let insert_until_stopped = || -> Result<Vec<i64>> {
-        let mut client = database.client()?;
-        let mut inserted = Vec::new();
-        while !stop.load(Ordering::Relaxed) {
-            inserted.extend(ids(
-                &mut client,
-                "INSERT INTO t SELECT FROM generate_series(1, 3) RETURNING id",
-            )?);
-        }
-        Ok(inserted)
-    };
-    let count = "SELECT count(*) FROM t";
-    let all = thread::scope(|scope| -> Result<Vec<i64>> {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(insert_until_stopped)).collect();
-        let mut adopt = || -> Result<()> {
-            let grown_to = |client: &mut Client, rows| {
-                wait_until("rows", WAIT_MAX, || Ok(query_i64(client, count)? >= rows))
-            };
-            grown_to(&mut client, 300)?;
-            let start = query_i64(&mut client, "SELECT keywright.adopt('t', 't', 'id')")?;
-            assert!(start > 300);
-            let rows = query_i64(&mut client, count)?;
-            grown_to(&mut client, rows + 300)
-        };
-        let adopted = adopt();
-        stop.store(true, Ordering::Relaxed);
-        let mut all = Vec::new();
-        for thread in threads {
-            let inserted = thread.join().map_err(|_| panicked())?;
-            all.extend(inserted?);
-        }
-        adopted.map(|()| all)
-    })?;
-    let mut distinct = all.clone();
-    distinct.sort_unstable();
-    distinct.dedup();
-    assert_eq!(distinct.len(), all.len());
-    assert_eq!(ids(&mut client, "SELECT id FROM t ORDER BY id")?, distinct);
-    Ok(())
-}
-
-fn panicked() -> std::io::Error {
-    std::io::Error::other("an inserting thread panicked")
 }
