@@ -1,5 +1,7 @@
 //! A program's part in the switch while it runs: what its configuration wants anew it begins, and what others begin it follows.
 
+mod attempt;
+mod recheck;
 mod trouble;
 
 use std::collections::BTreeSet;
@@ -8,35 +10,28 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use keywright_proxy::config::Config;
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::switch::{Conductor, Limits};
 use keywright_store::Failure;
-use keywright_store::switch::{
-    Change, KeySpace, Next, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys, missing,
-};
+use keywright_store::switch::{KeySpace, Next, Phase, RuleName, Standing, Switchboard, WantedKeys};
 use tokio::time::{Instant, sleep};
 
 use super::kept_back::KeptBack;
-use super::wanted::{
-    in_force, is_news, named, one_of_groups, place_of, repeated, tell_repeated, wanted,
-};
+use super::wanted::{in_force, named, place_of, wanted};
 use trouble::{Progress, Trouble};
 
 /// How often the store is asked while nothing is switched, milliseconds.
 const IDLE_MS: u64 = 250;
 /// The same while something is.
 const BUSY_MS: u64 = 10;
-/// How long is paused after an attempt that was given up, milliseconds: at first, and at most.
+/// How long is paused after the first attempt that was given up, milliseconds.
 const RETRY_MS: u64 = 1_000;
-const RETRY_MS_MAX: u64 = 60_000;
-/// How often the servers are looked at because statements have met a fence or a server that is not known, or because the switch cannot
-/// be repeated yet, milliseconds at least: a table whose column is full meets the fence at every INSERT.
-const RECHECK_MS_MIN: u64 = 1_000;
 /// How long nothing is begun after an attempt, milliseconds: what waited gets its turn.
 const TURN_MS: u64 = 500;
+
 /// A program in the switch.
 pub(super) struct Switching {
     board: Switchboard,
@@ -265,30 +260,6 @@ impl Switching {
             && all_wanted.all(|wanted| in_force(standing, &wanted.rule) == wanted.keys)
     }
 
-    /// Puts right what a failover may have changed, now and then and when statements have met it.
-    async fn recheck(&mut self, now: Instant) -> Result<()> {
-        let traffic = self.conductor.connections().traffic();
-        let met = (traffic.on_unknown_server(), traffic.at_fence());
-        let is_asked_for = met != self.rechecked && now >= self.no_fence_before;
-        if now < self.next_fence && !is_asked_for {
-            return Ok(());
-        }
-        self.no_fence_before = now + Duration::from_millis(RECHECK_MS_MIN);
-        self.next_fence = now + Duration::from_secs(self.config.schema_refresh_s);
-        self.rechecked = met;
-        self.is_due = true;
-        let limits = self.conductor.limits();
-        let mut has_lifted = false;
-        let lifted = self.conductor.lift_left(&mut has_lifted);
-        let lifted = limits.in_time(lifted).await;
-        if has_lifted {
-            self.conductor.connections().renew();
-        }
-        // Whatever keeps a fence from being lifted: those that are missing let ids be made past the programs.
-        let fenced = limits.in_time(self.conductor.fence_missing()).await;
-        lifted.and(fenced)
-    }
-
     /// Notes in the store what the configuration wants and is in force; that differs from this before a switch.
     async fn record_wanted(&mut self) -> Result<Standing> {
         let standing = self.conductor.standing().await?;
@@ -325,93 +296,6 @@ impl Switching {
                  and admin of each listener lead to the same server?"
             );
         }
-    }
-
-    /// What is to be switched, as the configuration wants it anew, and what is to be repeated.
-    async fn changes(&mut self, standing: &Standing) -> Result<Vec<Change>> {
-        let all = self.board.all_wanted().await.map_err(failed)?;
-        let mut changes = Vec::new();
-        let on_unknown_servers = self.conductor.on_unknown_servers(standing).await;
-        self.tell_kept_back(on_unknown_servers.is_empty());
-        let all_wanted: Vec<WantedKeys> = self.config.rules.iter().filter_map(wanted).collect();
-        for wanted in all_wanted {
-            let from = in_force(standing, &wanted.rule);
-            if from == wanted.keys {
-                changes.extend(repeated(&wanted.rule, from, &on_unknown_servers));
-            } else if self.changed.contains(&wanted.rule)
-                || is_news((&self.place, &wanted), from.as_ref(), &all)
-            {
-                changes.push(Change {
-                    rule: wanted.rule,
-                    from,
-                    to: wanted.keys,
-                });
-            } else {
-                self.say_others(&wanted, from.as_ref());
-                changes.extend(repeated(&wanted.rule, from, &on_unknown_servers));
-            }
-        }
-        let is_repeated = |rule: &RuleName| {
-            let mut changes = changes.iter();
-            changes.any(|change| change.rule == *rule && change.from == change.to)
-        };
-        let mut now = on_unknown_servers;
-        now.retain(is_repeated);
-        tell_repeated(now, &mut self.told_repeated);
-        Ok(changes)
-    }
-
-    /// Begins to switch what the configuration wants anew.
-    async fn begin(&mut self, standing: &Standing) -> Result<Progress> {
-        if standing.phase != Phase::None {
-            return Ok(Progress::Busy);
-        }
-        self.compared = self.conductor.connections().version();
-        let mut changes = self.changes(standing).await?;
-        self.is_left_to_others = false;
-        // One attempt goes one way.
-        let goes_on = changes.iter().any(|change| change.to.is_some());
-        changes.retain(|change| change.to.is_some() == goes_on);
-        if changes.is_empty() {
-            self.is_due = false;
-            // What comes next, a failover for instance, does not pay for what was in the way before.
-            (self.tries, self.rules_left, self.retry_ms) = (0, 0, RETRY_MS);
-            return Ok(Progress::Settled);
-        }
-        if !self.conductor.can_lead() {
-            (self.is_due, self.is_left_to_others) = (false, true);
-            bail!(
-                "this program switches no tables, since a listener has no admin url: they stay as they are until another program does"
-            );
-        }
-        if let Some(Peer { holder, .. }) = missing(self.config.peer_wait_ms(), standing) {
-            let now = Instant::now();
-            if self.conductor.has_ahead() && now >= self.no_fence_before {
-                self.no_fence_before = now + Duration::from_millis(RECHECK_MS_MIN);
-                let limits = self.conductor.limits();
-                limits.in_time(self.conductor.fence_missing()).await?;
-            }
-            bail!(
-                "tables are not switched yet: {holder} is not heard of, and may come back until it was silent for {} s",
-                self.config.switch_peer_wait_s
-            );
-        }
-        if changes.len() < self.rules_left {
-            self.retry_ms = RETRY_MS;
-        }
-        self.rules_left = changes.len();
-        // What is in the way of some rules is not to keep the others back.
-        if let Some(turn) = self.tries.checked_sub(1) {
-            changes = one_of_groups(changes, turn);
-        }
-        self.tries = self.tries.saturating_add(1);
-        self.repeats = changes.iter().any(|change| change.from == change.to);
-        // If it is given up; the next follows later and later.
-        self.next_try = Instant::now() + Duration::from_millis(self.retry_ms);
-        self.retry_ms = self.retry_ms.saturating_mul(2).min(RETRY_MS_MAX);
-        self.conductor.begin(&changes).await?;
-        self.is_idle = false;
-        Ok(Progress::Busy)
     }
 
     /// Once for each rule.
