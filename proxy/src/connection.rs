@@ -1,6 +1,7 @@
-//! One connection: both sockets ([`relay`], [`stream`]), what is read and not passed on yet, its memory, how it ends, and what its log lines
-//! carry.
+//! One connection: how it is accepted ([`acceptor`]), both sockets ([`relay`], [`stream`]), what is read and not passed on yet, its
+//! memory, how it ends, and what its log lines carry.
 
+pub mod acceptor;
 pub mod buffers;
 pub(crate) mod changes;
 pub(crate) mod input;

@@ -20,9 +20,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::config::Config;
+use crate::connection::acceptor::Acceptor;
 use crate::connection::memory::Memory;
 use crate::connection::slot::ConnectionSlot;
-use crate::connection::stream::Acceptor;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::{self, Counters};
 use crate::serve::client::{serve_client, span_of};

@@ -19,7 +19,8 @@ use tokio::time::timeout;
 
 use super::page;
 use crate::config::hosts::Hosts;
-use crate::connection::stream::{Accepted, Acceptor, Stream};
+use crate::connection::acceptor::{Accepted, Acceptor};
+use crate::connection::stream::Stream;
 use crate::status::Status;
 
 /// Longest head of a request that is read, bytes.

@@ -10,6 +10,7 @@ use keywright_session::{Rules, Session};
 use tokio::time::timeout;
 
 use crate::config::Listener;
+use crate::connection::acceptor::Accepted;
 use crate::connection::buffers::Buffers;
 use crate::connection::linger::linger;
 use crate::connection::memory::Memory;
@@ -18,7 +19,7 @@ use crate::connection::refusal::refuse;
 use crate::connection::relay::Relay;
 use crate::connection::slot::ConnectionSlot;
 use crate::connection::span::ConnectionSpan;
-use crate::connection::stream::{Accepted, Stream};
+use crate::connection::stream::Stream;
 use crate::handshake::{self, Ended, Login, LoginSettings, Peer, Pending};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::snapshot::ConfigSnapshot;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use listenfd::ListenFd;
 
 use crate::config::Config;
-use crate::connection::stream::{Acceptor, Bound, can_be_bound, is_address_here};
+use crate::connection::acceptor::{Acceptor, Bound, can_be_bound, is_address_here};
 
 /// What sockets are for.
 const LISTENING: &str = "listening";
@@ -174,7 +174,7 @@ mod tests {
 
     use super::{Bound, InheritedSockets, addresses_missing};
     use crate::config::Config;
-    use crate::connection::stream::Accepted;
+    use crate::connection::acceptor::Accepted;
 
     #[test]
     fn addresses_of_other_machines_are_missing_and_ports_in_use_are_not() -> anyhow::Result<()> {

@@ -10,11 +10,12 @@ use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use crate::config::port::PortProtocol;
+use crate::connection::acceptor::Accepted;
 use crate::connection::buffers::Buffers;
 use crate::connection::linger::linger;
 use crate::connection::slot::ConnectionSlot;
 use crate::connection::span::ConnectionSpan;
-use crate::connection::stream::{Accepted, Stream};
+use crate::connection::stream::Stream;
 use crate::metrics::Metric;
 use crate::metrics::port::CutOff;
 use crate::port::http;

@@ -1,0 +1,268 @@
+//! Sockets that listen, over TCP and UNIX sockets as one: bound once, accepted from by any thread.
+
+use std::fs::Permissions;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use socket2::{Domain, SockRef, Socket, Type};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::connection::keepalive::keep_alive;
+use crate::connection::stream::Stream;
+
+/// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
+const SOCKET_MODE: u32 = 0o777;
+
+/// A bound socket, to be accepted from by several threads.
+#[derive(Debug)]
+pub enum Bound {
+    /// Over TCP.
+    Tcp(std::net::TcpListener),
+    /// Over a UNIX socket.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl Bound {
+    /// Binds `address:port` or `unix:/path`. A socket file that nobody listens on is replaced; a new one is for every user of
+    /// this machine who reaches its directory, as the servers' own are.
+    ///
+    /// # Errors
+    /// It is in use, or not ours to bind.
+    pub fn bind(target: &str) -> io::Result<Bound> {
+        match target.strip_prefix("unix:") {
+            Some(path) => {
+                if is_left_over(path) {
+                    std::fs::remove_file(path)?;
+                }
+                let bound = std::os::unix::net::UnixListener::bind(path)?;
+                std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
+                bound.set_nonblocking(true)?;
+                Ok(Bound::Unix(bound))
+            }
+            None => {
+                let bound = std::net::TcpListener::bind(target)?;
+                bound.set_nonblocking(true)?;
+                Ok(Bound::Tcp(bound))
+            }
+        }
+    }
+
+    /// Has it never wait for a client, as a runtime needs it; whoever made it may have left it otherwise.
+    pub(crate) fn never_wait(&self) -> io::Result<()> {
+        match self {
+            Bound::Tcp(bound) => bound.set_nonblocking(true),
+            Bound::Unix(bound) => bound.set_nonblocking(true),
+        }
+    }
+
+    /// Sets what accepted connections are to have, which they take over from it: packets go out at once, and a silent client is asked
+    /// whether it is there after so long, seconds; 0: never. Whoever made it may have set something else.
+    pub(crate) fn hand_down(&self, keepalive_s: u32) -> io::Result<()> {
+        match self {
+            Bound::Tcp(bound) => {
+                let socket = SockRef::from(bound);
+                socket.set_tcp_nodelay(true)?;
+                keep_alive(&socket, keepalive_s)
+            }
+            Bound::Unix(_) => Ok(()),
+        }
+    }
+
+    /// Whether it is what [`Bound::bind`] would bind.
+    pub(crate) fn is_at(&self, target: &str) -> bool {
+        match (self, target.strip_prefix("unix:")) {
+            (Bound::Unix(bound), Some(path)) => bound
+                .local_addr()
+                .is_ok_and(|address| address.as_pathname() == Some(Path::new(path))),
+            (Bound::Tcp(bound), None) => match (bound.local_addr(), target.to_socket_addrs()) {
+                (Ok(address), Ok(mut wanted)) => wanted.any(|wanted| wanted == address),
+                (Err(_), _) | (_, Err(_)) => false,
+            },
+            (Bound::Unix(_), None) | (Bound::Tcp(_), Some(_)) => false,
+        }
+    }
+
+    /// Its address, for people.
+    pub(crate) fn name(&self) -> String {
+        let unknown = |error: io::Error| format!("a socket ({error})");
+        match self {
+            Bound::Tcp(bound) => bound
+                .local_addr()
+                .map_or_else(unknown, |address| address.to_string()),
+            Bound::Unix(bound) => bound.local_addr().map_or_else(unknown, |address| {
+                let path = address.as_pathname().unwrap_or(Path::new(""));
+                format!("unix:{}", path.display())
+            }),
+        }
+    }
+
+    /// The same socket for this thread's runtime.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn here(&self) -> io::Result<Acceptor> {
+        Ok(match self {
+            Bound::Tcp(bound) => {
+                let listener = mio::net::TcpListener::from_std(bound.try_clone()?);
+                Acceptor::Tcp(readable(listener)?)
+            }
+            Bound::Unix(bound) => {
+                let listener = mio::net::UnixListener::from_std(bound.try_clone()?);
+                Acceptor::Unix(readable(listener)?)
+            }
+        })
+    }
+}
+
+impl AsFd for Bound {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Bound::Tcp(bound) => bound.as_fd(),
+            Bound::Unix(bound) => bound.as_fd(),
+        }
+    }
+}
+
+/// That [`Bound::bind`] would bind it. Nobody can connect to it by that yet.
+///
+/// # Errors
+/// It is in use, or not ours to bind.
+pub(crate) fn can_be_bound(target: &str) -> io::Result<()> {
+    if let Some(path) = target.strip_prefix("unix:") {
+        return match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+            Err(_) => Ok(()),
+        };
+    }
+    bind_one_of(target.to_socket_addrs()?)
+}
+
+/// That this machine has the address, whoever listens at its port.
+///
+/// # Errors
+/// It has none such, or the name leads nowhere.
+pub(crate) fn is_address_here(target: &str) -> io::Result<()> {
+    if target.starts_with("unix:") {
+        return Ok(());
+    }
+    let addresses = target.to_socket_addrs()?;
+    bind_one_of(addresses.map(|address| SocketAddr::new(address.ip(), 0)))
+}
+
+/// One of them is enough.
+fn bind_one_of(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<()> {
+    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in addresses {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        outcome = socket.bind(&address.into());
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Whether a socket was left there by a process that is gone.
+fn is_left_over(path: &str) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused)
+}
+
+/// A listener that is waited for in the runtime at hand.
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe, since a descriptor might be closed early; listeners own theirs"
+)]
+fn readable<T: AsRawFd>(listener: T) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(listener, Interest::READABLE)
+}
+
+/// Accepts clients on one thread.
+#[derive(Debug)]
+pub enum Acceptor {
+    /// Over TCP.
+    Tcp(AsyncFd<mio::net::TcpListener>),
+    /// Over a UNIX socket.
+    Unix(AsyncFd<mio::net::UnixListener>),
+}
+
+impl Acceptor {
+    /// The next client, for any thread: no runtime knows of it yet.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Acceptor::Tcp(listener) => {
+                let accept = |listener: &mio::net::TcpListener| listener.accept();
+                let (stream, address) = listener.async_io(Interest::READABLE, accept).await?;
+                Accepted::Tcp(stream.into(), address)
+            }
+            Acceptor::Unix(listener) => {
+                let accept = |listener: &mio::net::UnixListener| listener.accept();
+                let (stream, _) = listener.async_io(Interest::READABLE, accept).await?;
+                Accepted::Unix(stream.into())
+            }
+        })
+    }
+}
+
+/// A client that no thread serves yet.
+#[derive(Debug)]
+pub enum Accepted {
+    /// Over TCP, from there.
+    Tcp(std::net::TcpStream, SocketAddr),
+    /// Over a UNIX socket.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Accepted {
+    /// Where it comes from; `None` for a UNIX socket.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Accepted::Tcp(_, address) => Some(*address),
+            Accepted::Unix(_) => None,
+        }
+    }
+
+    /// The connection for this thread's runtime.
+    ///
+    /// # Errors
+    /// It is broken, or there are too many.
+    pub fn here(self) -> io::Result<Stream> {
+        Ok(match self {
+            Accepted::Tcp(stream, _) => Stream::Tcp(TcpStream::from_std(stream)?),
+            Accepted::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::Bound;
+
+    #[test]
+    fn a_socket_is_for_every_user_also_where_one_was_left_over() -> std::io::Result<()> {
+        let name = format!("keywright-{}.socket", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let target = format!("unix:{}", path.display());
+        for _ in 0..2 {
+            let bound = Bound::bind(&target)?;
+            let mode = path.metadata()?.permissions().mode();
+            assert_eq!(mode & 0o777, 0o777, "{mode:o}");
+            assert!(Bound::bind(&target).is_err(), "somebody listens there");
+            drop(bound);
+        }
+        std::fs::remove_file(path)
+    }
+}
