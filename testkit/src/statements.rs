@@ -10,6 +10,8 @@ mod copies;
 mod grammar;
 mod listed;
 mod queries;
+mod rig;
+mod side;
 mod sides;
 mod tables;
 mod values;
@@ -23,7 +25,8 @@ use anyhow::Context as _;
 use crate::corpus::transcript::none_differ;
 use crate::{Flavour, Result};
 use grammar::Case;
-use sides::{Comparison, Rig};
+use rig::Rig;
+use sides::Comparison;
 
 /// Statements of one session.
 const ROUND: usize = 25;

@@ -2,7 +2,8 @@
 
 use super::changes::Change;
 use super::grammar::Case;
-use super::sides::{Difference, StatementResult};
+use super::side::StatementResult;
+use super::sides::Difference;
 use crate::Flavour;
 
 /// Values that move the counter of the server's own keys, and may use it up.
