@@ -6,7 +6,6 @@ mod claim;
 mod conduct;
 mod fence;
 mod finish;
-mod given_up;
 mod later;
 mod left;
 mod servers;

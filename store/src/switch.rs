@@ -17,6 +17,9 @@
 mod board;
 pub(crate) mod commit;
 mod decide;
+#[cfg(test)]
+mod fixture;
+mod given_up;
 pub(crate) mod reached;
 pub(crate) mod space;
 pub(crate) mod state;
@@ -25,6 +28,7 @@ pub use crate::store::switch_commit::Committed;
 pub use board::Switchboard;
 pub use commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 pub use decide::{Next, Participant, decide, missing};
+pub use given_up::why_given_up;
 pub use reached::Reached;
 pub use space::KeySpace;
 pub use state::{

@@ -9,10 +9,10 @@ use anyhow::{Result, anyhow};
 use keywright_store::Failure;
 use keywright_store::switch::{
     Change, InForce, Next, Participant, Phase, RuleName, Standing, Switchboard, decide,
+    why_given_up,
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::given_up;
 use super::servers::{self, Server};
 use crate::config::Config;
 
@@ -210,7 +210,7 @@ impl<C: ClientConnections> Conductor<C> {
             }
             Next::End(attempt) => {
                 // Before the store hears of it: whoever is in the way may end meanwhile.
-                let why = given_up::told(&standing, &me, self.connections.in_the_way());
+                let why = why_given_up(&standing, &me, self.connections.in_the_way());
                 if self.board.end(attempt).await.map_err(store_error)? {
                     self.tell_given_up(attempt, why);
                 }

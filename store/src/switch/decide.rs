@@ -5,9 +5,6 @@ use super::state::{Peer, Phase, Standing};
 /// How much later than whoever began an attempt others step in, milliseconds.
 const OTHERS_LATER_MS: u64 = 1_000;
 
-/// Who was silent for so long has probably ended, milliseconds: programs say that they are there every second, also while they carry an attempt.
-const SILENT_MS: u64 = 3_000;
-
 /// What a program knows of itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Participant<'a> {
@@ -80,7 +77,7 @@ fn has_held(program: &str, store: &Standing) -> bool {
 /// for gone that is not costs it its attempt, and nothing else.
 fn is_leader_there(store: &Standing) -> bool {
     let mut peers = store.peers.iter();
-    peers.any(|peer| store.leader.as_ref() == Some(&peer.program) && peer.silent_ms <= SILENT_MS)
+    peers.any(|peer| store.leader.as_ref() == Some(&peer.program) && !peer.is_silent())
 }
 
 /// A program of which nothing was heard lately, and that may be there all the same: an attempt would wait for it, and who has not
@@ -88,7 +85,7 @@ fn is_leader_there(store: &Standing) -> bool {
 pub fn missing(peer_wait_ms: u64, store: &Standing) -> Option<&Peer> {
     let holds = |peer: &Peer| store.phase != Phase::None && peer.held == Some(store.attempt);
     let mut peers = store.peers.iter().filter(|peer| !holds(peer));
-    peers.find(|peer| peer.silent_ms > SILENT_MS && peer.silent_ms <= peer_wait_ms)
+    peers.find(|peer| peer.is_silent() && peer.silent_ms <= peer_wait_ms)
 }
 
 /// Whether all hold that were heard of lately.
@@ -102,38 +99,8 @@ fn all_hold(me: &Participant<'_>, store: &Standing) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Next, Participant, decide};
-    use crate::switch::{Peer, Phase, Standing};
-
-    const ME: Participant<'static> = Participant {
-        program: "me",
-        can_lead: true,
-        holds: Some(7),
-        is_quiet: true,
-        wait_ms_max: 2_000,
-        peer_wait_ms: 60_000,
-    };
-
-    fn peer(program: &str, held: Option<u64>, silent_ms: u64) -> Peer {
-        Peer {
-            program: program.to_owned(),
-            holder: String::new(),
-            silent_ms,
-            held,
-        }
-    }
-
-    fn standing(phase: Phase, leader: &str, age_ms: u64, peers: Vec<Peer>) -> Standing {
-        Standing {
-            attempt: 7,
-            phase,
-            leader: Some(leader.to_owned()),
-            age_ms,
-            rules: Vec::new(),
-            generations: Vec::new(),
-            key_space_ids: Vec::new(),
-            peers,
-        }
-    }
+    use crate::switch::Phase;
+    use crate::switch::fixture::{ME, peer, standing};
 
     #[test]
     fn an_attempt_goes_on_when_all_hold_that_are_not_silent() {

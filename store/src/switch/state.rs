@@ -72,6 +72,16 @@ pub struct Peer {
     pub held: Option<u64>,
 }
 
+/// Who was silent for so long has probably ended, milliseconds: programs say that they are there every second, also while they carry an attempt.
+const SILENT_MS: u64 = 3_000;
+
+impl Peer {
+    /// Whether it has probably ended.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent_ms > SILENT_MS
+    }
+}
+
 /// What the store says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {

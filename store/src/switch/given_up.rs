@@ -1,20 +1,18 @@
 //! Why an attempt did not come far enough, for people.
 
-use keywright_store::switch::{Participant, Peer, Standing};
-
-/// Of whom nothing was heard for so long it is said, milliseconds: programs say every second that they are there.
-const SILENT_MS: u64 = 3_000;
+use super::decide::Participant;
+use super::state::{Peer, Standing};
 
 /// The attempt of this standing is given up by `me`. `own`: whom it waits for of the clients of this program. Before it is late, it is given up
 /// only because a program is not there, and nobody else is the reason.
-pub(super) fn told(standing: &Standing, me: &Participant<'_>, own: Option<String>) -> String {
+pub fn why_given_up(standing: &Standing, me: &Participant<'_>, own: Option<String>) -> String {
     let is_late = standing.age_ms > me.wait_ms_max;
     let what = match is_late {
         true => "the switch took too long, and is given up",
         false => "the switch is given up",
     };
     let others = waited_for(standing, me)
-        .filter(|peer| is_late || is_silent(peer))
+        .filter(|peer| is_late || peer.is_silent())
         .map(of_peer);
     let why: Vec<String> = own
         .filter(|_| is_late)
@@ -28,10 +26,6 @@ pub(super) fn told(standing: &Standing, me: &Participant<'_>, own: Option<String
     }
 }
 
-fn is_silent(peer: &Peer) -> bool {
-    peer.silent_ms > SILENT_MS
-}
-
 /// That whoever began the attempt is not there any more, whatever it held.
 fn of_leader(standing: &Standing, me: &Participant<'_>) -> Option<String> {
     let leader = standing.leader.as_deref();
@@ -41,7 +35,7 @@ fn of_leader(standing: &Standing, me: &Participant<'_>) -> Option<String> {
     let mut peers = standing.peers.iter();
     match peers.find(|peer| leader == Some(peer.program.as_str())) {
         None => Some("the program that began it has ended".to_owned()),
-        Some(peer) if is_silent(peer) => Some(format!(
+        Some(peer) if peer.is_silent() => Some(format!(
             "program {}, which began it, was not heard of for {} s",
             peer.holder,
             peer.silent_ms / 1_000
@@ -60,13 +54,13 @@ fn waited_for<'a>(
         peer.program != me.program
             && peer.held != Some(standing.attempt)
             && peer.silent_ms <= me.peer_wait_ms
-            && !(leads && is_silent(peer))
+            && !(leads && peer.is_silent())
     })
 }
 
 fn of_peer(peer: &Peer) -> String {
     let holder = &peer.holder;
-    match is_silent(peer) {
+    match peer.is_silent() {
         true => format!(
             "program {holder} was not heard of for {} s",
             peer.silent_ms / 1_000
@@ -79,40 +73,14 @@ fn of_peer(peer: &Peer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use keywright_store::switch::{Participant, Peer, Phase, Standing};
-
-    use super::told;
-
-    const ME: Participant<'static> = Participant {
-        program: "1",
-        can_lead: true,
-        holds: Some(7),
-        is_quiet: true,
-        wait_ms_max: 2_000,
-        peer_wait_ms: 60_000,
-    };
-
-    fn peer(program: &str, held: Option<u64>, silent_ms: u64) -> Peer {
-        Peer {
-            program: program.to_owned(),
-            holder: format!("host pid {program}"),
-            silent_ms,
-            held,
-        }
-    }
+    use super::why_given_up;
+    use crate::switch::fixture::{ME, peer, standing};
+    use crate::switch::{Peer, Phase};
 
     fn told_of(own: Option<&str>, leader: &str, age_ms: u64, other: Peer) -> String {
-        let standing = Standing {
-            attempt: 7,
-            phase: Phase::Holding,
-            leader: Some(leader.to_owned()),
-            age_ms,
-            rules: Vec::new(),
-            generations: Vec::new(),
-            key_space_ids: Vec::new(),
-            peers: vec![peer("1", None, 0), other],
-        };
-        told(&standing, &ME, own.map(str::to_owned))
+        let peers = vec![peer("me", None, 0), other];
+        let standing = standing(Phase::Holding, leader, age_ms, peers);
+        why_given_up(&standing, &ME, own.map(str::to_owned))
     }
 
     const OWN: &str = "connection 222 of app";
@@ -125,17 +93,17 @@ mod tests {
         let busy =
             "program host pid 2 has not said that nothing is under way on the tables: see its log";
         for (own, leader, other, why) in [
-            (None, "1", peer("2", Some(7), 0), String::new()),
-            (Some(OWN), "1", peer("2", Some(7), 0), format!(": {OWN}")),
-            (None, "1", peer("2", Some(6), 0), format!(": {busy}")),
+            (None, "me", peer("2", Some(7), 0), String::new()),
+            (Some(OWN), "me", peer("2", Some(7), 0), format!(": {OWN}")),
+            (None, "me", peer("2", Some(6), 0), format!(": {busy}")),
             (
                 Some(OWN),
-                "1",
+                "me",
                 peer("2", None, 0),
                 format!(": {OWN}; {busy}"),
             ),
             (None, "2", peer("2", None, 0), format!(": {busy}")),
-            (None, "1", peer("2", None, 4_321), format!(": {SILENT}")),
+            (None, "me", peer("2", None, 4_321), format!(": {SILENT}")),
             (None, "2", peer("2", None, 4_321), format!(": {KILLED}")),
             (
                 Some(OWN),
@@ -144,7 +112,7 @@ mod tests {
                 format!(": {OWN}; {KILLED}"),
             ),
             // It holds nobody up any more.
-            (None, "1", peer("2", None, 60_001), String::new()),
+            (None, "me", peer("2", None, 60_001), String::new()),
             (None, "3", peer("2", Some(7), 0), format!(": {ENDED}")),
         ] {
             let said = told_of(own, leader, 2_001, other.clone());
@@ -160,14 +128,14 @@ mod tests {
             ("2", peer("2", None, 4_321), KILLED),
             ("2", peer("2", Some(7), 4_321), KILLED),
             ("3", peer("2", None, 0), ENDED),
-            ("1", peer("2", None, 4_321), SILENT),
+            ("me", peer("2", None, 4_321), SILENT),
         ] {
             let said = told_of(Some(OWN), leader, 2_000, other.clone());
             let expected = format!("the switch is given up: {why}");
             assert_eq!(said, expected, "{leader} {other:?}");
         }
         // Nobody knows why.
-        let said = told_of(None, "1", 0, peer("2", Some(7), 0));
+        let said = told_of(None, "me", 0, peer("2", Some(7), 0));
         assert_eq!(said, "the switch is given up");
     }
 }
