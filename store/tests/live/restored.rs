@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use keywright_store::{Above, KeySpec, RawSnowflakeSettings};
+use keywright_store::{Above, KeySpec, Keys, RawSnowflakeSettings};
 use keywright_testkit::Result;
 
 use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_steps, tag};
@@ -20,15 +20,21 @@ const LOST: Duration = Duration::from_secs(60);
 /// More than the store knows of.
 const LAST_OF_OTHERS: u64 = 70_000;
 
+/// A new store with these tags, of each of which ids were taken.
+async fn used(schema: &Schema, names: &[&str]) -> Result<Keys> {
+    let keys = open(&schema.raw())?;
+    keys.init().await?;
+    for name in names {
+        keys.create_tag(&tag(name), &small_steps(100)).await?;
+        keys.source(&segment(name))?.take(7, true).await?;
+    }
+    Ok(keys)
+}
+
 fn a_gap_lies_above_what_others_have(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_restored_others")?;
     runtime()?.block_on(async {
-        let keys = open(&schema.raw())?;
-        keys.init().await?;
-        for name in ["orders", "items"] {
-            keys.create_tag(&tag(name), &small_steps(100)).await?;
-            keys.source(&segment(name))?.take(7, true).await?;
-        }
+        let _keys = used(&schema, &["orders", "items"]).await?;
         let last_ids = BTreeMap::from([
             (tag("orders"), LAST_OF_OTHERS),
             // Lower than what the store knows itself.
@@ -57,12 +63,7 @@ fn a_gap_lies_above_what_others_have(engine: Engine) -> Result<()> {
 fn a_tag_whose_row_is_unusable_is_named(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_restored_unusable")?;
     runtime()?.block_on(async {
-        let keys = open(&schema.raw())?;
-        keys.init().await?;
-        for name in ["orders", "items"] {
-            keys.create_tag(&tag(name), &small_steps(100)).await?;
-            keys.source(&segment(name))?.take(7, true).await?;
-        }
+        let keys = used(&schema, &["orders", "items"]).await?;
         keys.hand_back().await;
         schema.sql("UPDATE keywright_segment SET step = 0 WHERE tag = 'items'")?;
         let restored = open(&schema.raw())?.restored(LOST, BTreeMap::new()).await?;
@@ -82,10 +83,7 @@ fn a_tag_whose_row_is_unusable_is_named(engine: Engine) -> Result<()> {
 fn an_advance_takes_nothing_of_a_gap_away(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_restored_advance")?;
     runtime()?.block_on(async {
-        let keys = open(&schema.raw())?;
-        keys.init().await?;
-        keys.create_tag(&tag("orders"), &small_steps(100)).await?;
-        keys.source(&segment("orders"))?.take(7, true).await?;
+        let _keys = used(&schema, &["orders"]).await?;
         let restored = open(&schema.raw())?.restored(LOST, BTreeMap::new()).await?;
         let orders = restored.tags.first().expect("a tag");
         assert!(orders.gap > 1, "{orders:?}");
