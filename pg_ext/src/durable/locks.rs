@@ -19,6 +19,18 @@ const NAMED_MAX: i64 = 5;
 /// stops the server's locks for a moment.
 const FIRST_LOOK_MS: u64 = 1_000;
 
+/// The server's modes of locks on relations, in its order.
+const MODES: [&str; 8] = [
+    "AccessShare",
+    "RowShare",
+    "RowExclusive",
+    "ShareUpdateExclusive",
+    "Share",
+    "ShareRowExclusive",
+    "Exclusive",
+    "AccessExclusive",
+];
+
 /// What is locked as a whole or not at all.
 pub struct Wanted(Vec<(pg_sys::Oid, LockedFor)>);
 
@@ -128,31 +140,16 @@ impl Locked {
     }
 }
 
-/// Modes of locks that keep this transaction from locking for a purpose.
+/// Modes of locks that keep this transaction from locking for a purpose: some mode, and all behind it.
 fn conflicting(purpose: LockedFor) -> Vec<String> {
-    let modes: &[&str] = match purpose {
-        LockedFor::Reading => &["AccessExclusive"],
-        LockedFor::Changing => &["Share", "ShareRowExclusive", "Exclusive", "AccessExclusive"],
-        LockedFor::BeingAlone => &[
-            "RowExclusive",
-            "ShareUpdateExclusive",
-            "Share",
-            "ShareRowExclusive",
-            "Exclusive",
-            "AccessExclusive",
-        ],
-        LockedFor::Dropping => &[
-            "AccessShare",
-            "RowShare",
-            "RowExclusive",
-            "ShareUpdateExclusive",
-            "Share",
-            "ShareRowExclusive",
-            "Exclusive",
-            "AccessExclusive",
-        ],
+    let first = match purpose {
+        LockedFor::Reading => "AccessExclusive",
+        LockedFor::Changing => "Share",
+        LockedFor::BeingAlone => "RowExclusive",
+        LockedFor::Dropping => "AccessShare",
     };
-    modes.iter().map(|mode| format!("{mode}Lock")).collect()
+    let modes = MODES.iter().skip_while(|mode| **mode != first);
+    modes.map(|mode| format!("{mode}Lock")).collect()
 }
 
 /// Who has the lock on the register of worker ids, for a message.
