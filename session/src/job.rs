@@ -168,6 +168,19 @@ impl Job {
         }
     }
 
+    /// The statement that takes several steps, if that is what is under way.
+    fn work(&self) -> Option<&dyn Work> {
+        match self {
+            Self::Work(work) => Some(&**work),
+            Self::Idle
+            | Self::Answered
+            | Self::Passing { .. }
+            | Self::Rewritten(_)
+            | Self::Several(_)
+            | Self::Passthrough(_) => None,
+        }
+    }
+
     /// What a passthrough is doing; nobody asks of others, which are read.
     pub(crate) fn rest(&self) -> Rest {
         match self {
@@ -217,15 +230,7 @@ impl Job {
 
     /// Whether the command at the front was refused at the fence, and waits for other rules.
     pub(crate) fn is_at_fence(&self) -> bool {
-        match self {
-            Self::Work(work) => work.is_at_fence(),
-            Self::Idle
-            | Self::Answered
-            | Self::Passing { .. }
-            | Self::Rewritten(_)
-            | Self::Several(_)
-            | Self::Passthrough(_) => false,
-        }
+        self.work().is_some_and(|work| work.is_at_fence())
     }
 
     /// The command at the front has waited for other rules for too long; false: it is not a job yet.
@@ -243,15 +248,7 @@ impl Job {
 
     /// Whether it has more to do on a table that it has entered.
     fn is_half_way(&self) -> bool {
-        match self {
-            Self::Work(work) => work.is_half_way(),
-            Self::Idle
-            | Self::Answered
-            | Self::Passing { .. }
-            | Self::Rewritten(_)
-            | Self::Several(_)
-            | Self::Passthrough(_) => false,
-        }
+        self.work().is_some_and(|work| work.is_half_way())
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
