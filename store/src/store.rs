@@ -32,6 +32,7 @@ pub(crate) mod user_rows;
 pub(crate) mod wanted;
 pub(crate) mod worker_id_admin;
 pub(crate) mod worker_id_rows;
+mod worker_row;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

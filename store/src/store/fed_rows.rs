@@ -6,6 +6,7 @@ use keywright_core::{Cause, Layout, key_space_mark};
 
 use super::lease_rows::{all_rows, lock_all};
 use super::worker_id_rows::{self, differs};
+use super::worker_row::NewOwner;
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
 use crate::lease::LeaseRow;
@@ -235,33 +236,20 @@ impl GrantTime<'_> {
             let values = values![SPACE, left, self.asker.owner.as_str()];
             link.change(update, values).await?;
         }
-        let expiry = link.words().in_ms();
-        let layout = self.layout.to_string();
-        let mut values = values![
-            self.asker.owner.as_str(),
-            self.holder.as_str(),
-            grant.epoch,
-            grant.until_ms,
-            layout,
-            link.server.identity.as_str(),
-            grant.until_ms.saturating_sub(now_ms).max(0),
-            SPACE,
-            grant.worker_id,
-        ];
-        let statement = match grant.found {
-            Some((epoch, bound_ms)) => {
-                values.extend(values![epoch, bound_ms]);
-                format!(
-                    "UPDATE keywright_worker SET owner = ?, holder = ?, epoch = ?, hi_ms = ?, layout = ?, server = ?, \
-                     expires_at = {expiry} WHERE space = ? AND worker_id = ? AND epoch = ? AND hi_ms = ?"
-                )
-            }
-            None => format!(
-                "INSERT INTO keywright_worker (owner, holder, epoch, hi_ms, layout, server, expires_at, space, worker_id) \
-                 VALUES (?, ?, ?, ?, ?, ?, {expiry}, ?, ?)"
-            ),
+        let lease_ms = grant.until_ms.saturating_sub(now_ms);
+        let server = link.server.identity.clone();
+        let owner = NewOwner {
+            owner: &self.asker.owner,
+            holder: &self.holder,
+            epoch: grant.epoch,
+            bound_ms: grant.until_ms,
+            layout: self.layout.to_string(),
+            server: &server,
+            lease_ms: u64::try_from(lease_ms).unwrap_or(0),
         };
-        link.change_one(statement, values).await
+        owner
+            .write(link, (SPACE, grant.worker_id), grant.found)
+            .await
     }
 }
 

@@ -7,6 +7,7 @@ use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 use super::bucket_rows::Leased;
 use super::switch_rows::make;
 use super::worker_id_rows::RecordedIds;
+use super::worker_row::NewOwner;
 use super::{
     Link, Row, StoreError, Transaction, bucket_rows, column, number_table, values, worker_id_rows,
 };
@@ -160,32 +161,17 @@ impl TakeLease<'_> {
         let space = self.space.name();
         link.change(evict, values![space, &layout, claim.worker_id])
             .await?;
-        let expiry = link.words().in_ms();
-        let mut values = values![
-            claimant.owner.as_str(),
-            self.holder,
-            claim.epoch,
-            claim.plan.bound_ms,
+        let owner = NewOwner {
+            owner: &claimant.owner,
+            holder: self.holder,
+            epoch: claim.epoch,
+            bound_ms: claim.plan.bound_ms,
             layout,
-            claimant.server.as_str(),
-            self.lease_ms,
-            space,
-            claim.worker_id,
-        ];
-        let statement = match claim.epoch_found {
-            Some(epoch) => {
-                values.extend(values![epoch, claim.hi_found_ms]);
-                format!(
-                    "UPDATE keywright_worker SET owner = ?, holder = ?, epoch = ?, hi_ms = ?, layout = ?, server = ?, \
-                     expires_at = {expiry} WHERE space = ? AND worker_id = ? AND epoch = ? AND hi_ms = ?"
-                )
-            }
-            None => format!(
-                "INSERT INTO keywright_worker (owner, holder, epoch, hi_ms, layout, server, expires_at, space, worker_id) \
-                 VALUES (?, ?, ?, ?, ?, ?, {expiry}, ?, ?)"
-            ),
+            server: &claimant.server,
+            lease_ms: self.lease_ms,
         };
-        link.change_one(statement, values).await
+        let found = claim.epoch_found.zip(claim.hi_found_ms);
+        owner.write(link, (space, claim.worker_id), found).await
     }
 }
 
