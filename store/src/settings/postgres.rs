@@ -1,7 +1,5 @@
 //! Settings of a store on a PostgreSQL server.
 
-use std::sync::Arc;
-
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
@@ -47,16 +45,7 @@ pub(super) fn connection(
     if let Some(password) = password::of_store(store, in_url, problems) {
         config.password(password);
     }
-    let tls = match tls::is_required(store, problems) {
-        true => match tls::client_config(store.tls_ca_file.as_deref()) {
-            Ok(tls) => Some(Arc::new(tls)),
-            Err(what) => {
-                problems.add("store.tls_ca_file", what);
-                None
-            }
-        },
-        false => None,
-    };
+    let tls = tls::client(store, problems);
     postgres::set(&mut config, tls.is_some(), store.store_ms_max);
     const CONVERSATIONS: u64 = 3;
     Some(PostgresSettings {

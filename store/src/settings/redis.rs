@@ -1,7 +1,5 @@
 //! Settings of a store that gives ranges: a key port of another program, or a Redis.
 
-use std::sync::Arc;
-
 use keywright_core::Step;
 
 use super::problems::Problems;
@@ -76,16 +74,7 @@ pub(super) fn settings(store: &RawStoreSettings, problems: &mut Problems) -> Opt
         },
         ..store.clone()
     };
-    let tls = match tls::is_required(&with_tls, problems) {
-        true => match tls::client_config(store.tls_ca_file.as_deref()) {
-            Ok(tls) => Some(Arc::new(tls)),
-            Err(what) => {
-                problems.add("store.tls_ca_file", what);
-                None
-            }
-        },
-        false => None,
-    };
+    let tls = tls::client(&with_tls, problems);
     let count = u64::try_from(url.hosts.len()).unwrap_or(u64::MAX);
     Some(RedisSettings {
         host_ms_max: store.store_ms_max.checked_div(count).unwrap_or(1).max(1),

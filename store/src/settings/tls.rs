@@ -28,8 +28,25 @@ pub(super) fn is_required(store: &RawStoreSettings, problems: &mut Problems) -> 
     is_required
 }
 
+/// How TLS is spoken with the store, where it is.
+pub(super) fn client(
+    store: &RawStoreSettings,
+    problems: &mut Problems,
+) -> Option<Arc<ClientConfig>> {
+    if !is_required(store, problems) {
+        return None;
+    }
+    match client_config(store.tls_ca_file.as_deref()) {
+        Ok(tls) => Some(Arc::new(tls)),
+        Err(what) => {
+            problems.add("store.tls_ca_file", what);
+            None
+        }
+    }
+}
+
 /// The server's certificate is checked, and the host's name in it.
-pub(super) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
+fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     match ca_file {
         Some(file) => {
