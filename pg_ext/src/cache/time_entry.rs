@@ -128,12 +128,7 @@ fn readable_key(extension: &Extension) -> Result<TimeKey, Failure> {
     let node = node::read(extension)?;
     let bucket = numbers::bucket()?;
     let bound = sequences::named("readable_bound")?;
-    uncommitted::require_committed(&[
-        (relation::is_created_here(bound), "the extension"),
-        (relation::is_rewritten_here(bound), "the bound"),
-        (node.is_uncommitted, NODE),
-        (numbers::is_uncommitted(), LABEL),
-    ])?;
+    require_committed(bound, &node)?;
     Ok(TimeKey::readable(
         bucket,
         node.zone,
@@ -156,18 +151,23 @@ fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
             return Ok(TimeKey::fed(None, node.layout, database, bound));
         }
     };
-    uncommitted::require_committed(&[
-        (relation::is_created_here(bound), "the extension"),
-        (relation::is_rewritten_here(bound), "the bound"),
-        (node.is_uncommitted, NODE),
-        (numbers::is_uncommitted(), LABEL),
-    ])?;
+    require_committed(bound, &node)?;
     Ok(TimeKey::snowflake(
         worker,
         node.layout,
         process::database(),
         bound,
     ))
+}
+
+/// Of a word of the database's own.
+fn require_committed(bound: pg_sys::Oid, node: &node::NodeRow) -> Result<(), Failure> {
+    uncommitted::require_committed(&[
+        (relation::is_created_here(bound), "the extension"),
+        (relation::is_rewritten_here(bound), "the bound"),
+        (node.is_uncommitted, NODE),
+        (numbers::is_uncommitted(), LABEL),
+    ])
 }
 
 fn words_full(room: usize) -> Failure {
