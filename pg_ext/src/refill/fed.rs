@@ -172,7 +172,7 @@ fn take_over(
         sequence::set(entry.sequence, flush::last_of(range.end)?);
     }
     slot.fed.clear(held);
-    let next = publish(entry, range);
+    let next = publish(entry, range, held);
     ask(entry, next, feeding, held);
     Ok(())
 }
@@ -228,24 +228,16 @@ pub fn another_key_space(tag: &str) -> Failure {
 }
 
 /// Lets a range be issued; how many ids the next should have.
-fn publish(entry: &TagEntry, range: HandedOver) -> u64 {
+fn publish(entry: &TagEntry, range: HandedOver, held: &Held<'_>) -> u64 {
     let slot = entry.slot();
     let readings = clock::readings();
-    let size = range.end.saturating_sub(range.start);
     let is_first = !slot.taken_over.load(Ordering::Relaxed);
     let step = match is_first {
         true => entry.step.get(),
         false => next_step(entry, readings.boot_ms),
     };
-    slot.word.publish(range.start, range.end);
     // The next one is asked for here, not when ids run low.
-    slot.refill_at.store(u64::MAX, Ordering::Relaxed);
-    slot.step.store(step, Ordering::Relaxed);
-    slot.last_size.store(size, Ordering::Relaxed);
-    slot.last_refill_ms
-        .store(readings.wall_ms, Ordering::Relaxed);
-    slot.last_refill_boot_ms
-        .store(readings.boot_ms, Ordering::Relaxed);
+    slot.publish((range.start, range.end), (u64::MAX, step), &readings, held);
     slot.refills.fetch_add(1, Ordering::Relaxed);
     slot.taken_over.store(true, Ordering::Release);
     step

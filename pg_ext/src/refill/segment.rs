@@ -256,21 +256,13 @@ fn publish(
     entry: &TagEntry,
     plan: &RefillPlan,
     (step, readings): (u64, &Readings),
-    _held: &Held<'_>,
+    held: &Held<'_>,
 ) {
     let slot = entry.slot();
-    let size = plan.end.saturating_sub(plan.start);
-    slot.word.publish(plan.start, plan.end);
     let percent = entry.refill_threshold_percent;
     let percent = percent.unwrap_or_else(settings::refill_threshold_percent);
     let early = refill_at(plan.start, plan.end, percent);
-    slot.refill_at.store(early, Ordering::Relaxed);
-    slot.step.store(step, Ordering::Relaxed);
-    slot.last_size.store(size, Ordering::Relaxed);
-    slot.last_refill_ms
-        .store(readings.wall_ms, Ordering::Relaxed);
-    slot.last_refill_boot_ms
-        .store(readings.boot_ms, Ordering::Relaxed);
+    slot.publish((plan.start, plan.end), (early, step), readings, held);
     slot.taken_over.store(true, Ordering::Release);
 }
 

@@ -3,6 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use keywright_core::clock::Readings;
 use keywright_core::generation::Generation;
 use keywright_core::segment::SegmentWord;
 
@@ -159,6 +160,27 @@ pub struct TagSlot {
     pub waits: AtomicU64,
     /// Their waiting time, microseconds.
     pub wait_us: AtomicU64,
+}
+
+impl TagSlot {
+    /// Lets a range be issued. `refill_at`: ids from there on ask for the next one, which is to have `step` ids.
+    pub fn publish(
+        &self,
+        (start, end): (u64, u64),
+        (refill_at, step): (u64, u64),
+        readings: &Readings,
+        _held: &Held<'_>,
+    ) {
+        self.word.publish(start, end);
+        self.refill_at.store(refill_at, Ordering::Relaxed);
+        self.step.store(step, Ordering::Relaxed);
+        self.last_size
+            .store(end.saturating_sub(start), Ordering::Relaxed);
+        self.last_refill_ms
+            .store(readings.wall_ms, Ordering::Relaxed);
+        self.last_refill_boot_ms
+            .store(readings.boot_ms, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: all fields are atomics except `key`, written and read only under the directory's lock, and `clock`, reached only
