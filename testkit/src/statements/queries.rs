@@ -131,6 +131,7 @@ impl Writer<'_> {
         format!("SELECT {} FROM u GROUP BY {by}{rollup}", values.join(","))
     }
 
+    /// A query of one table, or of none.
     fn simple(&mut self, columns: &[Role]) -> String {
         let mut text = self
             .choose(&[
@@ -147,70 +148,91 @@ impl Writer<'_> {
             .to_owned();
         text += self.gap();
         let from = !self.one_in(3);
-        let mut grouped = false;
+        text += &self.select_list(columns, from);
+        text += &match from {
+            true => self.of_table() + &self.sorted(),
+            false => self.of_no_table(),
+        };
+        text
+    }
+
+    fn select_list(&mut self, columns: &[Role], from: bool) -> String {
+        let mut text = String::new();
         for (number, &role) in columns.iter().enumerate() {
             if number > 0 {
                 text += ",";
                 text += self.nothing();
             }
-            let value = match role {
-                Role::Key if from && self.one_in(5) => self.choose(&[
-                    "n",
-                    "u.n",
-                    "a",
-                    "MAX(n)",
-                    "MIN(a)",
-                    "COUNT(*)",
-                    "SUM(n)",
-                    "ROW_NUMBER() OVER ()",
-                    "GROUPING(a)",
-                    "d.n",
-                    "minus",
-                    "a+n",
-                ]),
-                Role::Key if self.one_in(2) => usual_key_in_query(self.random),
-                Role::Number if from && self.one_in(2) => self.choose(&[
-                    "a",
-                    "u.a",
-                    "a+1",
-                    "a + b",
-                    "b / 3 - -a",
-                    "round(b * `offset`, 1)",
-                    "MAX(a)",
-                    "COUNT(*)",
-                    "minus",
-                    "`offset`",
-                    "RANK() OVER (ORDER BY a)",
-                ]),
-                Role::Text if from && self.one_in(2) => self.choose(&[
-                    "b",
-                    "u.b",
-                    "MAX(b)",
-                    "GROUP_CONCAT(b)",
-                    "UPPER(b)",
-                    "concat(b, a / 7)",
-                ]),
-                Role::Key | Role::Number | Role::Text => self.value(role),
-            };
-            text += value;
+            text += self.selected(role, from);
             if self.one_in(10) {
                 text += self.choose(&[" AS x", " y", " AS `z`", " AS 'w'"]);
             }
         }
-        if !from {
-            if self.one_in(4) {
-                text += self.choose(&[
-                    " FROM DUAL",
-                    " FROM dual WHERE 1",
-                    " WHERE 1",
-                    " HAVING 1",
-                    " LIMIT 1",
-                    " WHERE NOT EXISTS (SELECT 1 FROM u WHERE 0)",
-                ]);
-            }
-            return text;
+        text
+    }
+
+    /// What stands for a column; `from`: there is a table.
+    fn selected(&mut self, role: Role, from: bool) -> &'static str {
+        match role {
+            Role::Key if from && self.one_in(5) => self.choose(&[
+                "n",
+                "u.n",
+                "a",
+                "MAX(n)",
+                "MIN(a)",
+                "COUNT(*)",
+                "SUM(n)",
+                "ROW_NUMBER() OVER ()",
+                "GROUPING(a)",
+                "d.n",
+                "minus",
+                "a+n",
+            ]),
+            Role::Key if self.one_in(2) => usual_key_in_query(self.random),
+            Role::Number if from && self.one_in(2) => self.choose(&[
+                "a",
+                "u.a",
+                "a+1",
+                "a + b",
+                "b / 3 - -a",
+                "round(b * `offset`, 1)",
+                "MAX(a)",
+                "COUNT(*)",
+                "minus",
+                "`offset`",
+                "RANK() OVER (ORDER BY a)",
+            ]),
+            Role::Text if from && self.one_in(2) => self.choose(&[
+                "b",
+                "u.b",
+                "MAX(b)",
+                "GROUP_CONCAT(b)",
+                "UPPER(b)",
+                "concat(b, a / 7)",
+            ]),
+            Role::Key | Role::Number | Role::Text => self.value(role),
         }
-        text += self.gap();
+    }
+
+    /// What follows the list of a query that has no table.
+    fn of_no_table(&mut self) -> String {
+        let mut text = String::new();
+        if self.one_in(4) {
+            text += self.choose(&[
+                " FROM DUAL",
+                " FROM dual WHERE 1",
+                " WHERE 1",
+                " HAVING 1",
+                " LIMIT 1",
+                " WHERE NOT EXISTS (SELECT 1 FROM u WHERE 0)",
+            ]);
+        }
+        text
+    }
+
+    /// The table, and which of its rows.
+    fn of_table(&mut self) -> String {
+        let mut text = self.gap().to_owned();
         text += "FROM";
         text += self.gap();
         text += self.choose(&[
@@ -240,6 +262,13 @@ impl Writer<'_> {
                 "WHERE a BETWEEN 1 AND 2",
             ]);
         }
+        text
+    }
+
+    /// How rows are grouped and sorted, and how many.
+    fn sorted(&mut self) -> String {
+        let mut text = String::new();
+        let mut grouped = false;
         if self.one_in(4) {
             grouped = true;
             text += self.gap();
