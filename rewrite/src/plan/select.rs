@@ -41,6 +41,19 @@ pub(super) struct Given {
     is_plain: bool,
 }
 
+impl Given {
+    /// By each row of a query of columns, whose result is known to have keys.
+    fn brought(outline: &Outline) -> Self {
+        Self {
+            value: Value::Explicit,
+            by_mode: true,
+            start: outline.start,
+            end: outline.start,
+            is_plain: false,
+        }
+    }
+}
+
 impl Insert {
     /// Decides how the rows of a query get their keys. `second` is [`Insert::read_again`] of the same text, `columns` what the server says
     /// of the result of [`Insert::query_to_ask`].
@@ -55,15 +68,7 @@ impl Insert {
         second: &SecondReading,
         columns: Option<&[ResultColumn]>,
     ) -> Result<QueryPlan, Unread> {
-        if self.source != Source::Query {
-            return Err(Unread::Refused);
-        }
-        if !key.name.is_ascii() || key.name.is_empty() {
-            return Err(Unsupported::KeyName.into());
-        }
-        if self.head.analyze || self.head.delayed {
-            return with(SelectConstruct::AnalyzeOrDelayed);
-        }
+        self.may_get_keys(key)?;
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside) = (self.rows, self.inside);
         let mut seen = Scanned::default();
@@ -78,60 +83,27 @@ impl Insert {
         if another == Comparison::Differs {
             return with(SelectConstruct::ReadOtherwise);
         }
-        let brought = match columns {
-            Some(columns) => self.brings_keys(&outline, place, (text, modes), key, columns),
-            None => Brought::NotSo,
-        };
+        let brought =
+            columns.map(|columns| self.brings_keys(&outline, place, (text, modes), key, columns));
         let (brings_keys, guard) = match brought {
-            Brought::NotSo => (false, Vec::new()),
-            Brought::Always => (true, Vec::new()),
-            Brought::Guarded(edits) => (true, edits),
+            None | Some(Brought::NotSo) => (false, Vec::new()),
+            Some(Brought::Always) => (true, Vec::new()),
+            Some(Brought::Guarded(edits)) => (true, edits),
         };
-        let found = match place {
-            KeyPosition::Absent { .. } => None,
-            KeyPosition::At { .. } if brings_keys => Some(Given {
-                value: Value::Explicit,
-                by_mode: true,
-                start: outline.start,
-                end: outline.start,
-                is_plain: false,
-            }),
-            KeyPosition::At { index, .. } => {
-                let mut wanted = self.wanted(modes, key);
-                wanted.care.is_strict &= !seen.calls;
-                let given = outline.given(index, Cursor::new(text, modes), wanted)?;
-                if !second.has_constant(index) {
-                    return with(SelectConstruct::ReadOtherwise);
-                }
-                Some(given)
-            }
+        let mut wanted = self.wanted(modes, key);
+        wanted.care.is_strict &= !seen.calls;
+        let found = match brings_keys {
+            true => Some(Given::brought(&outline)),
+            false => outline.found(place, Cursor::new(text, modes), wanted, second)?,
         };
-        let on_duplicate = outline.tail != Tail::None;
         let is_behind_columns = !matches!(self.columns, Columns::Absent { .. });
         let behind = match self.columns.are_listed() {
             true => outline.computed_behind(Cursor::new(text, modes), &self.head.table.table),
             false => Vec::new(),
         };
-        let mut plan = QueryPlan {
-            edits: Vec::new(),
-            counter: None,
-            spread: outline.spread(modes.server.flavour, is_behind_columns, &behind)?,
-            explicit: false,
-            rows_max: outline.rows_max(),
-            effects: outline.has_effects || seen.calls,
-            // Never by the server itself: a failed try must leave nothing behind.
-            last_insert_id: match key.form {
-                KeyForm::Text | KeyForm::Bytes => LastInsertId::None,
-                KeyForm::Integer => LastInsertId::Literal,
-            },
-            on_duplicate,
-            ambiguous: self.head.ignore || on_duplicate,
-            for_zero: matches!(&found, Some(given) if given.value == Value::Zero),
-            by_mode: found.as_ref().is_some_and(|given| given.by_mode),
-            by_order: self.needs_columns() || brings_keys,
-            parameters: seen.parameters,
-            parameters_before: 0,
-        };
+        let spread = outline.spread(modes.server.flavour, is_behind_columns, &behind)?;
+        let mut plan = self.plan_without_edits(&outline, (spread, found), key, &seen);
+        plan.by_order |= brings_keys;
         let span = match found {
             None => None,
             Some(given) => match outline.asking(given, another, modes, plan.spread)? {
@@ -144,16 +116,7 @@ impl Insert {
                 }
             },
         };
-        // Its answer does not tell LAST_INSERT_ID().
-        if outline.tail == Tail::OnDuplicateReturning {
-            return with(SelectConstruct::Returning);
-        }
-        if plan.spread == Spread::Inside
-            && modes.server.flavour == Flavour::MariaDb
-            && rows.sorts_computed_within()?
-        {
-            return with(SelectConstruct::ComputedWithin);
-        }
+        outline.takes_keys(plan.spread, modes.server.flavour, rows)?;
         let parentheses = outline.left_out(plan.spread, modes.server.flavour, is_behind_columns);
         let query = Query {
             outline: &outline,
@@ -166,6 +129,51 @@ impl Insert {
             plan.parameters_before = rows.parameters_before(at)?;
         }
         Ok(plan)
+    }
+
+    /// Whether keys can be put into a query of it, before that is read.
+    fn may_get_keys(&self, key: &KeyColumn<'_>) -> Result<(), Unread> {
+        if self.source != Source::Query {
+            return Err(Unread::Refused);
+        }
+        if !key.name.is_ascii() || key.name.is_empty() {
+            return Err(Unsupported::KeyName.into());
+        }
+        if self.head.analyze || self.head.delayed {
+            return with(SelectConstruct::AnalyzeOrDelayed);
+        }
+        Ok(())
+    }
+
+    /// What is known of it before its text is changed.
+    fn plan_without_edits(
+        &self,
+        outline: &Outline,
+        (spread, found): (Spread, Option<Given>),
+        key: &KeyColumn<'_>,
+        seen: &Scanned,
+    ) -> QueryPlan {
+        let on_duplicate = outline.tail != Tail::None;
+        QueryPlan {
+            edits: Vec::new(),
+            counter: None,
+            spread,
+            explicit: false,
+            rows_max: outline.rows_max(),
+            effects: outline.has_effects || seen.calls,
+            // Never by the server itself: a failed try must leave nothing behind.
+            last_insert_id: match key.form {
+                KeyForm::Text | KeyForm::Bytes => LastInsertId::None,
+                KeyForm::Integer => LastInsertId::Literal,
+            },
+            on_duplicate,
+            ambiguous: self.head.ignore || on_duplicate,
+            for_zero: found.is_some_and(|given| given.value == Value::Zero),
+            by_mode: found.is_some_and(|given| given.by_mode),
+            by_order: self.needs_columns(),
+            parameters: seen.parameters,
+            parameters_before: 0,
+        }
     }
 
     /// Finds the changes of the text. `span` is where a value stands that asks for a key.
@@ -244,6 +252,21 @@ impl Outline {
         }
     }
 
+    /// That keys can be put into it. `rows` is where it begins.
+    fn takes_keys(&self, spread: Spread, flavour: Flavour, rows: Cursor<'_>) -> Result<(), Unread> {
+        // Its answer does not tell LAST_INSERT_ID().
+        if self.tail == Tail::OnDuplicateReturning {
+            return with(SelectConstruct::Returning);
+        }
+        if spread == Spread::Inside
+            && flavour == Flavour::MariaDb
+            && rows.sorts_computed_within()?
+        {
+            return with(SelectConstruct::ComputedWithin);
+        }
+        Ok(())
+    }
+
     /// Where the value stands that asks for a key; `None`: each row brings its own.
     fn asking(
         &self,
@@ -270,6 +293,24 @@ impl Outline {
             (None, _) => Ok(None),
             (Some(_), _) if is_lost => with(SelectConstruct::RollupOverKeys),
             (Some(_), _) => Ok(Some((given.start, given.end))),
+        }
+    }
+
+    /// What is given as key, as both readings of the query have it; `None`: nothing stands there.
+    fn found(
+        &self,
+        place: KeyPosition,
+        cursor: Cursor<'_>,
+        wanted: Wanted<'_>,
+        second: &SecondReading,
+    ) -> Result<Option<Given>, Unread> {
+        let KeyPosition::At { index, .. } = place else {
+            return Ok(None);
+        };
+        let given = self.given(index, cursor, wanted)?;
+        match second.has_constant(index) {
+            true => Ok(Some(given)),
+            false => with(SelectConstruct::ReadOtherwise),
         }
     }
 
