@@ -46,50 +46,25 @@ async fn reserve(
     let rows = link
         .rows(store.select_row(), values![request.tag.as_str()])
         .await?;
-    let (row, now_ms) = match rows.as_slice() {
-        [row] if is_dropped(store, row)? => return Ok(Err(Denied::Other(dropped(request.tag)))),
-        [row] => match read_row(
-            store,
-            row,
-            &link.server.identity,
-            request.tag,
-            request.residue,
-        )? {
-            Ok(row) => row,
-            Err(denied) => return Ok(Err(denied)),
-        },
+    let found = match rows.as_slice() {
+        [found] if is_dropped(store, found)? => {
+            return Ok(Err(Denied::Other(dropped(request.tag))));
+        }
+        [found] => found,
         [] => return Ok(Err(Denied::Other(unknown(store, request.tag)))),
         [_, ..] => return Ok(Err(ambiguous(store, request.tag))),
     };
-    if let Some(row) = rows.first()
-        && let Err(denied) = in_order(request, row, link).await?
-    {
-        return Ok(Err(denied));
-    }
-    if let Some(row) = rows.first()
-        && let Some(failure) = closed(store, row, request.tag)?
-    {
-        return Ok(Err(Denied::Other(failure)));
-    }
-    if let Some(row) = rows.first()
-        && let Err(denied) = hidden_alike(request, row)?
-    {
-        return Ok(Err(denied));
-    }
-    let (generation, key_space) = match rows.first() {
-        Some(row) => (column(row, "generation")?, key_space(row)?),
-        None => (0, Arc::default()),
+    let identity = link.server.identity.as_str();
+    let (row, now_ms) = match read_row(store, found, identity, request.tag, request.residue)? {
+        Ok(read) => read,
+        Err(denied) => return Ok(Err(denied)),
     };
-    if let Some(known) = &request.key_space
-        && *known != key_space
-    {
-        return Ok(Err(Denied::AnotherKeySpace(another_key_space(request.tag))));
+    if let Err(denied) = may_be_asked(request, found, link).await? {
+        return Ok(Err(denied));
     }
-    if let Some(followed) = request
-        .generation
-        .filter(|followed| *followed != generation)
-    {
-        return Ok(Err(superseded(request.tag, followed, generation)));
+    let (generation, key_space) = (column(found, "generation")?, key_space(found)?);
+    if let Err(denied) = is_followed(request, generation, &key_space) {
+        return Ok(Err(denied));
     }
     let ask = Ask {
         residue: row.residue,
@@ -102,52 +77,89 @@ async fn reserve(
     if has_gone_back(&row, &ask) {
         return Ok(Err(gone_back(request.tag, &ask, &row)));
     }
-    let worthless = match row.last {
+    if let Some(worthless) = worthless(request, &row) {
+        discard(request, worthless, link).await?;
+    }
+    let returned = match request.returned {
+        true => take_returned(request, generation, link).await?,
+        false => None,
+    };
+    let (start, end, gap) = match &returned {
+        Some(range) => (range.start, range.end, 0),
+        None => {
+            let reservation = match planned(request.tag, &row, &ask) {
+                Ok(reservation) => reservation,
+                Err(denied) => return Ok(Err(denied)),
+            };
+            write(request, link, &row, &reservation, now_ms, generation).await?;
+            (reservation.start, reservation.end, reservation.gap)
+        }
+    };
+    Ok(Ok(Granted {
+        start,
+        end,
+        residue: row.residue,
+        row,
+        server: link.server.identity.clone(),
+        gap,
+        was_returned: returned.is_some(),
+        generation,
+        key_space,
+    }))
+}
+
+/// That who asks may have ids of the tag whose row this is.
+async fn may_be_asked(
+    request: &ReservationRequest<'_>,
+    row: &Row,
+    link: &mut Link,
+) -> Result<Result<(), Denied>, StoreError> {
+    if let Err(denied) = in_order(request, row, link).await? {
+        return Ok(Err(denied));
+    }
+    if let Some(failure) = closed(request.store, row, request.tag)? {
+        return Ok(Err(Denied::Other(failure)));
+    }
+    hidden_alike(request, row)
+}
+
+/// That what who asks has of the tag is of the same key space and generation.
+fn is_followed(
+    request: &ReservationRequest<'_>,
+    generation: u64,
+    key_space: &Arc<str>,
+) -> Result<(), Denied> {
+    if let Some(known) = &request.key_space
+        && known != key_space
+    {
+        return Err(Denied::AnotherKeySpace(another_key_space(request.tag)));
+    }
+    match request.generation {
+        Some(followed) if followed != generation => {
+            Err(superseded(request.tag, followed, generation))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What of the rests that were handed back nobody may have any more.
+fn worthless(request: &ReservationRequest<'_>, row: &TagRow) -> Option<Worthless> {
+    match row.last {
         Some(last) if last.same_server => request.returned.then_some(Worthless::OfOtherServers),
         Some(_) => Some(Worthless::All),
         // Tables of other systems do not say who wrote last.
         None => Some(Worthless::OfOtherServers),
-    };
-    if let Some(worthless) = worthless {
-        discard(request, worthless, link).await?;
     }
-    if request.returned
-        && let Some(range) = take_returned(request, generation, link).await?
-    {
-        return Ok(Ok(Granted {
-            start: range.start,
-            end: range.end,
-            residue: row.residue,
-            row,
-            server: link.server.identity.clone(),
-            gap: 0,
-            was_returned: true,
-            generation,
-            key_space,
-        }));
-    }
-    let reservation = match plan_reservation(&row, &ask) {
-        Ok(reservation) => reservation,
-        Err(exhausted) => {
-            let is_nothing_left = plan_reservation(&row, &Ask { need: 0, ..ask }).is_err();
-            return Ok(Err(match gap_before(&row, &ask) {
-                gap if gap > 0 && is_nothing_left => eaten(request.tag, gap, &row),
-                _ => Denied::Exhausted(exhausted),
-            }));
+}
+
+fn planned(tag: &Tag, row: &TagRow, ask: &Ask) -> Result<Reservation, Denied> {
+    plan_reservation(row, ask).map_err(|exhausted| {
+        let is_nothing_left = plan_reservation(row, &Ask { need: 0, ..*ask }).is_err();
+        match gap_before(row, ask) {
+            gap if gap > 0 && is_nothing_left => eaten(tag, gap, row),
+            _ => Denied::Exhausted(exhausted),
         }
-    };
-    write(request, link, &row, &reservation, now_ms, generation).await?;
-    Ok(Ok(Granted {
-        start: reservation.start,
-        end: reservation.end,
-        residue: row.residue,
-        row,
-        server: link.server.identity.clone(),
-        gap: reservation.gap,
-        was_returned: false,
-        generation,
-        key_space,
-    }))
+    })
 }
 
 /// That ids of an ordered tag go to the program that is active, and to nobody else.
