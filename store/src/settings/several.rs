@@ -168,50 +168,12 @@ fn several(
     let mut problems = Problems::default();
     check_names(raw, &mut problems);
     check_tags(raw, &mut problems);
-    let (mut main, mut further) = (None, Vec::new());
-    for (index, raw) in raw.iter().enumerate() {
-        let of_buckets = buckets::snowflake(snowflake);
-        let snowflake = match raw.tags.is_empty() {
-            true => snowflake,
-            // Worker ids are in the other store.
-            false => &of_buckets,
-        };
-        let settings = match StoreSettings::new(raw, snowflake) {
-            Ok(settings) => settings,
-            Err(error) => {
-                problems.0.extend(of_store(index, raw, error));
-                continue;
-            }
-        };
-        if settings.kept.is_some() && !raw.tags.is_empty() {
-            problems.add(
-                &format!("store \"{}\": kept_ranges_file", raw.name),
-                "is for the store without tags alone: ranges of others are not kept",
-            );
-        }
-        let tags = raw.tags.iter();
-        let tags = tags.filter_map(|text| NamePattern::parse(text).ok());
-        match raw.tags.is_empty() {
-            true => main = Some(settings),
-            false => further.push(FurtherStore {
-                tags: tags.collect(),
-                settings,
-            }),
-        }
-    }
+    let (main, mut further) = each(raw, snowflake, &mut problems);
     let all: Vec<&StoreSettings> = main
         .iter()
         .chain(further.iter().map(|of| &of.settings))
         .collect();
-    for (index, one) in all.iter().enumerate() {
-        let mut rest = all.iter().skip(index.saturating_add(1));
-        if let Some(other) = rest.find(|other| one.is_same_store(other)) {
-            problems.add(
-                &format!("store \"{}\"", other.name),
-                format!("is the same place as store \"{}\"", one.name),
-            );
-        }
-    }
+    check_places(&all, &mut problems);
     let ranges: Vec<_> = all
         .iter()
         .filter_map(|store| Some((store.name(), store.readable_buckets?)))
@@ -252,6 +214,59 @@ fn several(
         Some(_) | None => Err(SettingsError {
             problems: problems.0,
         }),
+    }
+}
+
+/// The store without tags, and those that have some, as far as each can be by itself.
+fn each(
+    raw: &[RawStoreSettings],
+    snowflake: &RawSnowflakeSettings,
+    problems: &mut Problems,
+) -> (Option<StoreSettings>, Vec<FurtherStore>) {
+    let (mut main, mut further) = (None, Vec::new());
+    for (index, raw) in raw.iter().enumerate() {
+        let of_buckets = buckets::snowflake(snowflake);
+        let snowflake = match raw.tags.is_empty() {
+            true => snowflake,
+            // Worker ids are in the other store.
+            false => &of_buckets,
+        };
+        let settings = match StoreSettings::new(raw, snowflake) {
+            Ok(settings) => settings,
+            Err(error) => {
+                problems.0.extend(of_store(index, raw, error));
+                continue;
+            }
+        };
+        if settings.kept.is_some() && !raw.tags.is_empty() {
+            problems.add(
+                &format!("store \"{}\": kept_ranges_file", raw.name),
+                "is for the store without tags alone: ranges of others are not kept",
+            );
+        }
+        let tags = raw.tags.iter();
+        let tags = tags.filter_map(|text| NamePattern::parse(text).ok());
+        match raw.tags.is_empty() {
+            true => main = Some(settings),
+            false => further.push(FurtherStore {
+                tags: tags.collect(),
+                settings,
+            }),
+        }
+    }
+    (main, further)
+}
+
+/// That no two stores are the same place.
+fn check_places(all: &[&StoreSettings], problems: &mut Problems) {
+    for (index, one) in all.iter().enumerate() {
+        let mut rest = all.iter().skip(index.saturating_add(1));
+        if let Some(other) = rest.find(|other| one.is_same_store(other)) {
+            problems.add(
+                &format!("store \"{}\"", other.name),
+                format!("is the same place as store \"{}\"", one.name),
+            );
+        }
     }
 }
 
