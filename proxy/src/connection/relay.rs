@@ -347,6 +347,11 @@ impl Relay {
             .take_own(&mut self.client, self.session.to_upstream());
         self.client
             .take_own(&mut self.upstream, self.session.to_client());
+        self.carry_out(of, step, (is_starved, is_goodbye))
+    }
+
+    /// Does what the session has said of one side. `is_starved`: it has no memory for more; `is_goodbye`: it says COM_QUIT.
+    fn carry_out(&mut self, of: Of, step: Step, (is_starved, is_goodbye): (bool, bool)) -> Moved {
         let from = match of {
             Of::Client => &mut self.client,
             Of::Upstream => &mut self.upstream,
