@@ -170,12 +170,8 @@ fn noise_in_place_of_commands() -> Result<()> {
 }
 
 fn open_connections(proxy: &ProxyProcess) -> Result<u64> {
-    let (_, text) = proxy.http_get("/metrics")?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("keywright_connections "))
-        .with_context(|| format!("no count of connections in {text}"))?;
-    Ok(line.trim().parse()?)
+    let open = proxy.figure("keywright_connections", &[])?;
+    Ok(open.context("no count of connections")?.parse()?)
 }
 
 /// A length is only a promise: nothing is held for bytes that have not come.

@@ -314,6 +314,21 @@ impl ProxyProcess {
         Ok((status, body.to_owned()))
     }
 
+    /// What it serves as the figure of this name, of the first one whose labels have these parts; `None`: it has none such.
+    ///
+    /// # Errors
+    /// Nobody answers, or not in HTTP.
+    pub fn figure(&self, name: &str, labels: &[&str]) -> Result<Option<String>> {
+        let (_, text) = self.http_get("/metrics")?;
+        let value = |line: &str| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let (its_name, its_labels) = series.split_once('{').unwrap_or((series, ""));
+            let is_it = its_name == name && labels.iter().all(|part| its_labels.contains(part));
+            is_it.then(|| value.to_owned())
+        };
+        Ok(text.lines().find_map(value))
+    }
+
     /// What it takes of the machine's memory, kB.
     ///
     /// # Errors

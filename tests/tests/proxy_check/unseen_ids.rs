@@ -12,10 +12,8 @@ use crate::{rule, shop, with};
 const SEVERAL_LOOKS: Duration = Duration::from_millis(3_200);
 
 fn ids_unseen(proxy: &ProxyProcess) -> Result<u64> {
-    let name = "keywright_ids_unseen_total{rule=\"shop.orders.id\"} ";
-    let (_, figures) = proxy.http_get("/metrics")?;
-    let line = figures.lines().find_map(|line| line.strip_prefix(name));
-    Ok(line.map_or(Ok(0), str::parse)?)
+    let ids = proxy.figure("keywright_ids_unseen_total", &["rule=\"shop.orders.id\""])?;
+    Ok(ids.map_or(Ok(0), |ids| ids.parse())?)
 }
 
 pub(crate) fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {

@@ -68,16 +68,8 @@ impl Port {
     fn metric(&self, series: &str) -> Result<u64> {
         let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
         let bind = format!("127.0.0.1:{}\"", self.proxy.http_port()?);
-        let (_, text) = self.proxy.http_get("/metrics")?;
-        let is_it = |line: &&str| {
-            let of = line
-                .strip_prefix(name)
-                .and_then(|rest| rest.strip_prefix('{'));
-            of.is_some_and(|rest| rest.contains(&bind) && rest.contains(labels))
-        };
-        let line = text.lines().find(is_it);
-        let value = line.and_then(|line| line.rsplit(' ').next());
-        Ok(value.map_or(Ok(0), str::parse)?)
+        let value = self.proxy.figure(name, &[&bind, labels])?;
+        Ok(value.map_or(Ok(0), |value| value.parse())?)
     }
 }
 

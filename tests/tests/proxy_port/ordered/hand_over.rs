@@ -141,10 +141,7 @@ fn an_administrator_has_another_program_give_keys() -> Result<()> {
 
 /// A figure of a program that has no labels.
 fn figure(node: &ProxyProcess, name: &str) -> Result<String> {
-    let (_, text) = node.http_get("/metrics")?;
-    let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
-    let value = values.find_map(|rest| rest.strip_prefix(' '));
-    Ok(value.context("no such figure")?.to_owned())
+    node.figure(name, &[])?.context("no such figure")
 }
 
 /// By a command and by a signal: nobody waits long, and each request gets a key or a place to go to.

@@ -12,9 +12,7 @@ use crate::{PASSWORD, USERS, bulk, client_as, ok};
 const PIPELINED: usize = 500;
 
 fn figure(node: &ProxyProcess, name: &str) -> Result<f64> {
-    let (_, text) = node.http_get("/metrics")?;
-    let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
-    let value = values.find_map(|rest| rest.strip_prefix(' '));
+    let value = node.figure(name, &[])?;
     Ok(value.context("no such figure")?.parse()?)
 }
 
