@@ -1,7 +1,9 @@
 //! Looks at all that a model can come to.
 #![allow(dead_code, reason = "a model uses what it needs")]
 
+use std::fmt::Debug;
 use std::hash::Hash;
+use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -37,4 +39,25 @@ where
         found.contains_key(sometimes),
         path,
     )
+}
+
+/// Finds out whether the property that is to hold always does not (`fails`) where this is left out.
+pub fn try_without<M>(
+    model: M,
+    (always, sometimes): (&'static str, &'static str),
+    flaws: &dyn Debug,
+    fails: bool,
+) where
+    M: Model + Send + Sync + 'static,
+    M::State: Hash + Send + Sync + Clone + PartialEq + 'static,
+    M::Action: Clone + Debug + PartialEq,
+{
+    let begun = Instant::now();
+    let (states, _, path) = look(model, always, sometimes);
+    let steps = path.as_ref().map(Vec::len);
+    println!(
+        "{flaws:?}: {steps:?} steps, {states} states, {:?}",
+        begun.elapsed()
+    );
+    assert_eq!(path.is_some(), fails, "{flaws:?}: {path:#?}");
 }
