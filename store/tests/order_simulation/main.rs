@@ -8,12 +8,15 @@
 
 mod divider;
 mod node;
+#[path = "../common/seeds.rs"]
+mod seeds;
 mod store;
 mod world;
 
-use std::env;
+use std::ops::Range;
 
 use node::Flaw;
+use seeds::number_from;
 use world::{Outcome, World};
 
 /// Runs by default.
@@ -21,12 +24,12 @@ const SEEDS: u64 = 400;
 /// Runs at most to find a fault.
 const SEEDS_OF_FAULTS: u64 = 4_000;
 
-fn number_from(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")),
-    )
+/// Those that the environment names.
+fn seeds_to_run() -> Range<u64> {
+    match number_from("KEYWRIGHT_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number_from("KEYWRIGHT_SEEDS").unwrap_or(SEEDS),
+    }
 }
 
 fn run(seed: u64, flaws: &'static [Flaw]) -> Outcome {
@@ -35,10 +38,7 @@ fn run(seed: u64, flaws: &'static [Flaw]) -> Outcome {
 
 #[test]
 fn no_request_gets_an_id_below_one_that_was_read_before_it_was_sent() {
-    let seeds = match number_from("KEYWRIGHT_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number_from("KEYWRIGHT_SEEDS").unwrap_or(SEEDS),
-    };
+    let seeds = seeds_to_run();
     let count = seeds.end - seeds.start;
     let mut all = Outcome::default();
     for seed in seeds {
@@ -77,10 +77,7 @@ fn who_finds_another_in_his_place_too_early_keeps_away() {
 /// Clocks are set and run as they like, and a server of the store that takes another's place may lack what was acknowledged.
 #[test]
 fn what_is_strict_needs_no_clock() {
-    let seeds = match number_from("KEYWRIGHT_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number_from("KEYWRIGHT_SEEDS").unwrap_or(SEEDS),
-    };
+    let seeds = seeds_to_run();
     let count = seeds.end - seeds.start;
     let mut all = Outcome::default();
     for seed in seeds {

@@ -8,12 +8,13 @@
 
 mod issuer;
 mod lease_call;
+#[path = "../common/seeds.rs"]
+mod seeds;
 mod store;
 mod tag_call;
 mod world;
 
-use std::env;
-
+use seeds::number_from;
 use world::{Rules, run};
 
 /// Runs by default.
@@ -21,14 +22,6 @@ const SEEDS: u64 = 4_000;
 
 /// Runs at most to find a fault that needs much to coincide: what one server lost, nobody who looks, and that server back.
 const SEEDS_OF_RARE_FAULTS: u64 = 200_000;
-
-fn number_from(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")),
-    )
-}
 
 #[test]
 fn no_id_is_issued_twice() {
