@@ -50,7 +50,7 @@ pub use rules::admissions::RuleAdmission;
 pub use rules::traffic::{PassthroughConnection, Traffic};
 pub use rules::{
     KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
-    Rules, SeveralRows, TableSnapshot, TableTraits, View, ViewKey,
+    Rules, SeveralRows, TableSnapshot, TableTraits, View, ViewKey, in_lower_case,
 };
 pub use server::schema::SchemaChanges;
 pub use session::{RulesUpdate, Session};

@@ -14,13 +14,14 @@ pub(crate) mod admissions;
 mod enter;
 mod leave;
 mod lookup;
-mod names;
+pub(crate) mod names;
 mod pattern;
 mod rule;
 mod table_snapshots;
 pub(crate) mod traffic;
 mod version;
 
+pub use names::in_lower_case;
 use pattern::Matcher;
 pub use pattern::{Pattern, PatternError};
 pub use rule::{
@@ -53,7 +54,7 @@ impl Rules {
     pub fn new(rules: Vec<Rule>, lower_case_table_names: bool) -> Self {
         let fold = |text: &str| {
             if lower_case_table_names {
-                names::in_lower_case(text)
+                in_lower_case(text)
             } else {
                 text.to_owned()
             }

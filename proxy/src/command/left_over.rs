@@ -7,6 +7,7 @@ use std::time::Duration;
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Finding, Severity, Snapshot};
 use keywright_proxy::switch::{rule_name, server_identities};
+use keywright_session::in_lower_case;
 use keywright_store::Keys;
 use keywright_store::switch::{InForce, Phase, RuleName, Standing, Switchboard, WantedKeys};
 use tokio::time::timeout;
@@ -129,14 +130,14 @@ fn is_of_another(rule: &RuleName, config: &Config) -> bool {
 
 /// Whether a name may match both patterns, however the server compares names.
 fn may_share(one: &str, other: &str) -> bool {
-    let other: Vec<char> = other.to_lowercase().chars().collect();
+    let other: Vec<char> = in_lower_case(other).chars().collect();
     // Whether what was read of the one may be each beginning of the other, the empty one first.
     let mut may_be = vec![true];
     for its in &other {
         let only_any = *its == '*' && may_be.last() == Some(&true);
         may_be.push(only_any);
     }
-    for own in one.to_lowercase().chars() {
+    for own in in_lower_case(one).chars() {
         let mut longer = vec![own == '*' && may_be.first() == Some(&true)];
         for (its, pair) in other.iter().zip(may_be.windows(2)) {
             let [both_shorter, own_shorter] = pair else {
@@ -278,6 +279,7 @@ mod tests {
         for (one, other, may) in [
             ("shop.orders", "shop.orders", true),
             ("shop.orders", "Shop.ORDERS", true),
+            ("shop.ΑΣ", "shop.ασ", true),
             ("shop.orders", "shop.order", false),
             ("shop.*", "shop.orders", true),
             ("shop.*", "crm.*", false),

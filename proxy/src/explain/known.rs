@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use anyhow::{Context, Result};
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, Server};
-use keywright_session::KeyRequest;
 use keywright_session::imagine::{Columns, Imagine};
+use keywright_session::{KeyRequest, in_lower_case};
 use keywright_store::{KeyKind, KeySpec};
 
 use crate::config::{Config, Listener};
@@ -100,7 +100,7 @@ impl Known {
 
 fn folded(facts: &TableFacts, name: &str) -> String {
     if facts.lower_case {
-        name.to_lowercase()
+        in_lower_case(name)
     } else {
         name.to_owned()
     }
@@ -166,5 +166,25 @@ fn examples(spec: Option<&KeySpec>, count: u64) -> KeyBatch {
                 .take(usize::try_from(count).unwrap_or(usize::MAX))
                 .collect(),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folded;
+    use crate::schema::TableFacts;
+
+    #[test]
+    fn a_letter_is_folded_alike_wherever_it_stands() {
+        for (lower_case, is_same) in [(true, true), (false, false)] {
+            let facts = TableFacts {
+                lower_case,
+                ..TableFacts::default()
+            };
+            for (one, other) in [("ΑΣ", "ασ"), ("İD", "id")] {
+                let found = folded(&facts, one) == folded(&facts, other);
+                assert_eq!(found, is_same, "{one} {other}");
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_session::Rule;
+use keywright_session::{Rule, in_lower_case};
 
 /// Who else writes to a server's tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,23 +91,25 @@ impl Filter {
             return true;
         }
         if !self.only.is_empty() {
-            return self
-                .only
-                .iter()
-                .any(|only| only.eq_ignore_ascii_case(schema));
+            return self.only.iter().any(|only| may_be_same(only, schema));
         }
         if self.never.iter().any(|never| never == schema) {
             return false;
         }
         let schema_of = |table: &str| table.split('.').next().unwrap_or_default().to_owned();
-        let is_it = |table: &String| schema_of(table).eq_ignore_ascii_case(schema);
+        let is_it = |table: &String| may_be_same(&schema_of(table), schema);
         let is_like = |table: &String| {
             let plain = schema_of(table).replace("\\_", "\0");
-            plain.contains(['%', '_']) || plain.replace('\0', "_").eq_ignore_ascii_case(schema)
+            plain.contains(['%', '_']) || may_be_same(&plain.replace('\0', "_"), schema)
         };
         let is_limited = !self.only_tables.is_empty() || !self.only_like.is_empty();
         !is_limited || self.only_tables.iter().any(is_it) || self.only_like.iter().any(is_like)
     }
+}
+
+/// Whether two names are the same one on a server that compares them without case.
+fn may_be_same(one: &str, other: &str) -> bool {
+    in_lower_case(one) == in_lower_case(other)
 }
 
 #[cfg(test)]
@@ -124,6 +126,8 @@ mod tests {
             ("", "", "", "", "shop", true),
             ("other", "", "", "", "shop", false),
             ("other SHOP", "", "", "", "shop", true),
+            ("GRÖßE", "", "", "", "größe", true),
+            ("", "", "ΑΣ.orders", "", "ασ", true),
             ("other", "", "", "", "sh*", true),
             ("", "shop", "", "", "shop", false),
             ("", "SHOP", "", "", "shop", true),

@@ -5,6 +5,8 @@ mod behind;
 
 use std::collections::HashSet;
 
+use keywright_session::in_lower_case;
+
 pub(super) use self::behind::over_keys;
 
 /// Built-in functions whose effect outlasts a statement that fails, or that see how the rows of one are numbered, as a
@@ -20,7 +22,7 @@ const EFFECTS: [&str; 6] = [
 
 /// Whether a view may call a function that leaves something behind. Of a view that may not be seen servers write nothing.
 pub(super) fn may_call(definition: &str, functions: &HashSet<String>) -> bool {
-    let definition = definition.to_lowercase();
+    let definition = in_lower_case(definition);
     let is_in_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     let stored = definition.split('(').any(|before| {
         let name = match before.strip_suffix('`') {
@@ -45,6 +47,9 @@ mod tests {
             "select `d`.`Count_up`(`d`.`u`.`a`) AS `a` from `d`.`u`"
         ));
         assert!(calls("select d.count_up(1) AS a from d.u"));
+        let functions = ["ας", "ορ\u{3c3}"].map(keywright_session::in_lower_case);
+        let functions = functions.into_iter().collect();
+        assert!(may_call("select `d`.`ΟΡΣ`(1) AS `a`", &functions));
         assert!(calls("select nextval(`d`.`s`) AS `a`"));
         assert!(calls(""), "may not be seen");
         assert!(!calls(

@@ -9,7 +9,7 @@ const OF_FILE: &[u8] = b"#mysql50#";
 /// A name in lower case, as servers have it (`utf8mb3_general_ci`; seen with MariaDB 10.11 and MySQL 9.7): character by character, whatever
 /// stands beside it. Characters that Unicode has had cases of for less than 20 years they leave as they are; those names are
 /// taken for one here.
-pub(super) fn in_lower_case(name: &str) -> String {
+pub fn in_lower_case(name: &str) -> String {
     let mut lower = String::with_capacity(name.len());
     for letter in name.chars() {
         match letter {

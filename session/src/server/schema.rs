@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use crate::rules::names::in_lower_case;
+
 /// Counts what may have changed tables: statements of this program's connections, and schema refreshes, before which others may
 /// have changed them.
 #[derive(Debug, Default)]
@@ -44,7 +46,7 @@ impl SchemaChanges {
     /// What a schema refresh has found, of all listeners: tables, by schema and name, with triggers that may read LAST_INSERT_ID(). Comes
     /// before [`SchemaChanges::note_schema_refresh`].
     pub fn note_watched<'a>(&self, tables: impl Iterator<Item = (&'a str, &'a str)>) {
-        let name = |name: &str| name.to_lowercase().into_bytes();
+        let name = |name: &str| in_lower_case(name).into_bytes();
         let tables = tables.map(|(schema, table)| (name(schema), name(table)));
         let found = tables.collect();
         *self.watched.write().unwrap_or_else(PoisonError::into_inner) = found;
@@ -54,7 +56,7 @@ impl SchemaChanges {
     /// same name in another case, counts too: then LAST_INSERT_ID() is put right afterwards without need.
     pub(crate) fn is_watched(&self, schema: &[u8], table: &[u8]) -> bool {
         let watched = self.watched.read().unwrap_or_else(PoisonError::into_inner);
-        let name = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().into_bytes();
+        let name = |name: &[u8]| in_lower_case(&String::from_utf8_lossy(name)).into_bytes();
         !watched.is_empty() && watched.contains(&(name(schema), name(table)))
     }
 
@@ -78,6 +80,16 @@ impl SchemaChanges {
 #[cfg(test)]
 mod tests {
     use super::SchemaChanges;
+
+    /// A letter is folded alike wherever it stands in a name.
+    #[test]
+    fn watched_tables_are_found_in_another_case() {
+        let changes = SchemaChanges::default();
+        changes.note_watched([("ΣΑΣ", "ORDİNİ")].into_iter());
+        assert!(changes.is_watched("σασ".as_bytes(), b"ordini"));
+        assert!(changes.is_watched("ΣΑΣ".as_bytes(), "ordİni".as_bytes()));
+        assert!(!changes.is_watched("σας".as_bytes(), b"ordini"));
+    }
 
     #[test]
     fn a_look_does_not_know_of_what_came_while_it_looked() {

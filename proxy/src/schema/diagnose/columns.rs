@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keywright_session::{Mode, Rule};
+use keywright_session::{Mode, Rule, in_lower_case};
 
 use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::key_column::KeyColumn;
@@ -46,9 +46,8 @@ fn references(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
         let [schema, table, name] = to;
         let (configured, key) = matched.with_rule().find(|(_, key)| {
             // The server writes the name in one case here and in another there.
-            key.schema.eq_ignore_ascii_case(schema)
-                && key.table.eq_ignore_ascii_case(table)
-                && key.name.eq_ignore_ascii_case(name)
+            let is_same = |one: &str, other: &str| in_lower_case(one) == in_lower_case(other);
+            is_same(&key.schema, schema) && is_same(&key.table, table) && is_same(&key.name, name)
         })?;
         let lack = kind.lacks_room(configured)?;
         let column = from.join(".");

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
+use keywright_session::in_lower_case;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
@@ -24,10 +25,7 @@ pub(super) async fn context(
         settings,
         triggers,
         views: views(conn, &mut columns_of_views).await?,
-        functions: functions
-            .into_iter()
-            .map(|name| name.to_lowercase())
-            .collect(),
+        functions: functions.iter().map(|name| in_lower_case(name)).collect(),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use keywright_rewrite::{Flavour, Modes, Server, TableName, ViewText, tables_read};
-use keywright_session::{View, ViewKey};
+use keywright_session::{View, ViewKey, in_lower_case};
 
 use crate::schema::key_column::KeyColumn;
 use crate::schema::snapshot::ListedView;
@@ -33,7 +33,7 @@ pub(crate) fn over_keys(
     lower_case: bool,
 ) -> Vec<View> {
     let fold = |name: &str| match lower_case {
-        true => name.to_lowercase(),
+        true => in_lower_case(name),
         false => name.to_owned(),
     };
     let named = |schema: &str, name: &str| (fold(schema), fold(name));
@@ -218,5 +218,31 @@ mod tests {
         let views = [("V Nr", "select `D`.`T`.`ID` AS `Nr` from `D`.`T`", false)];
         assert_eq!(over(&views, true), ["V: 1, Nr"]);
         assert_eq!(over(&views, false), [""; 0]);
+        // Letter by letter, wherever one stands in a name.
+        let views = [
+            (
+                "V\u{3a3} id",
+                "select `d`.`t`.`id` AS `id` from `d`.`t`",
+                false,
+            ),
+            (
+                "over id",
+                "select `v\u{3c3}`.`id` AS `id` from `d`.`v\u{3c3}`",
+                false,
+            ),
+            (
+                "\u{130} id",
+                "select `d`.`t`.`id` AS `id` from `d`.`t`",
+                false,
+            ),
+            ("over_i id", "select `i`.`id` AS `id` from `d`.`i`", false),
+        ];
+        let shown = [
+            "V\u{3a3}: 1, id",
+            "over: 1, id",
+            "\u{130}: 1, id",
+            "over_i: 1, id",
+        ];
+        assert_eq!(over(&views, true), shown);
     }
 }
