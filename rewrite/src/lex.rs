@@ -9,4 +9,5 @@ pub(crate) mod name;
 pub(crate) mod non_ascii_blanks;
 pub(crate) mod quote;
 pub(crate) mod scan;
+pub(crate) mod swe7;
 pub(crate) mod token;

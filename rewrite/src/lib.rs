@@ -70,10 +70,11 @@ mod splice;
 
 pub use lex::name::TableName;
 pub use lex::non_ascii_blanks::{
-    begins_with_blanks_beyond_ascii, has_blanks_beyond_ascii, may_have_blanks_beyond_ascii,
-    reads_blanks_beyond_ascii,
+    begins_with_blanks_beyond_ascii, brings_rows, has_blanks_beyond_ascii,
+    may_have_blanks_beyond_ascii, reads_blanks_beyond_ascii,
 };
 pub use lex::quote::{quote_name, quote_string};
+pub use lex::swe7::{is_other_in_swe7, reads_otherwise_in_swe7};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use plan::computed_keys::ComputedKeys;
 pub use plan::insert_plan::{LastInsertId, Plan};

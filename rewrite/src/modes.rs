@@ -52,13 +52,18 @@ pub enum Flavour {
     MySql,
 }
 
-/// Whether bytes below 0x80 always are the ASCII characters they look like.
+/// Whether bytes below 0x80 always are the ASCII characters they look like, and whether a name is the bytes that the server has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CharsetClass {
-    /// They are, and all others are letters, or nothing: UTF-8, UJIS, EUC-KR, GB2312, most single-byte character sets.
+    /// They are, all others are letters, and a name is its own bytes: UTF-8, and `binary`, in which servers take names for UTF-8.
     Safe,
-    /// They are, but these others are blanks or, behind `--`, control characters to the server. Tried with MariaDB 10.11 and MySQL 9.7.
+    /// They are, and all others are letters, or nothing; names beyond ASCII have other bytes in UTF-8: UJIS, EUC-KR, GB2312, most
+    /// single-byte character sets.
+    Letters,
+    /// The same, but these others are blanks or, behind `--`, control characters to the server. Tried with MariaDB 10.11 and MySQL 9.7.
     Blanks(&'static [u8]),
+    /// Some of them are letters: swe7.
+    NoAscii,
     /// The second byte of a character may be a backslash or a backquote: Big5, CP932, GB18030, GBK, SJIS.
     TrailByteMayBeBackslash,
 }
@@ -66,6 +71,7 @@ pub enum CharsetClass {
 impl CharsetClass {
     /// The class of a character set by its name, in any case.
     pub fn of_name(name: &[u8]) -> Self {
+        const SAFE: [&[u8]; 4] = [b"utf8mb4", b"utf8mb3", b"utf8", b"binary"];
         const UNSAFE: [&[u8]; 5] = [b"big5", b"cp932", b"gb18030", b"gbk", b"sjis"];
         const NBSP: &[u8] = &[0xA0];
         const BLANKS: [(&[u8], &[u8]); 16] = [
@@ -88,17 +94,24 @@ impl CharsetClass {
                 \x9A\x9B\x9C\x9D\x9E\x9F\xA0\xB1\xB2\xF2\xF3\xF4\xF5\xFF"),
         ];
         let is = |other: &[u8]| other.eq_ignore_ascii_case(name);
+        if SAFE.into_iter().any(is) {
+            return Self::Safe;
+        }
         if UNSAFE.into_iter().any(is) {
             return Self::TrailByteMayBeBackslash;
+        }
+        if is(b"swe7") {
+            return Self::NoAscii;
         }
         BLANKS
             .into_iter()
             .find(|(other, _)| is(other))
-            .map_or(Self::Safe, |(_, blanks)| Self::Blanks(blanks))
+            .map_or(Self::Letters, |(_, blanks)| Self::Blanks(blanks))
     }
 
     /// The class of a collation by its number, as the handshake names character sets; the numbers are those of
-    /// `information_schema.collations` on both flavours.
+    /// `information_schema.collations` on both flavours. That it is [`Self::Safe`] says nothing of names: those are read once the server
+    /// has said what the character set is.
     pub fn of_collation_id(id: u16) -> Self {
         match id {
             1
@@ -118,6 +131,7 @@ impl CharsetClass {
             | 88
             | 1037
             | 1112 => Self::TrailByteMayBeBackslash,
+            10 | 82 | 1034 | 1106 => Self::NoAscii,
             _ => Self::Safe,
         }
     }

@@ -50,6 +50,12 @@ pub enum Unsupported {
     /// Bytes that are blanks to the server in this character set, and letters in others.
     #[error("blanks beyond ASCII, such as the no-break space of latin1, outside of strings")]
     Blank,
+    /// A name that only the server can tell: its bytes are others in UTF-8, in which it keeps names.
+    #[error("a table or database named beyond ASCII in a character set other than UTF-8")]
+    NameCharset,
+    /// In swe7 bytes below 0x80 are letters.
+    #[error("swe7, the client's character set, in which brackets and backslashes are letters")]
+    NoAscii,
     /// Versions read such comments in different ways.
     #[error("an executable comment whose version runs into its text")]
     VersionComment,
@@ -201,7 +207,7 @@ impl Unsupported {
             Self::LoadXml => "load_xml",
             Self::LoadWith(_) => "load_data",
             Self::TextPrepare => "text_prepare",
-            Self::Charset | Self::Blank => "charset",
+            Self::Charset | Self::Blank | Self::NameCharset | Self::NoAscii => "charset",
             Self::VersionComment => "version_comment",
             Self::SetVar => "set_var",
             Self::SetStatement(_) | Self::SetStatementParameter | Self::SetStatementFor(_) => {

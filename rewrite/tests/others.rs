@@ -227,9 +227,15 @@ fn a_head_is_enough_to_know_the_table() {
 
 #[test]
 fn character_sets_are_told_apart() {
-    use CharsetClass::{Safe, TrailByteMayBeBackslash};
+    use CharsetClass::{Blanks, Letters, NoAscii, Safe, TrailByteMayBeBackslash};
     assert_eq!(CharsetClass::of_name(b"GBK"), TrailByteMayBeBackslash);
-    assert_eq!(CharsetClass::of_name(b"utf8mb4"), Safe);
+    for utf8 in ["utf8mb4", "utf8mb3", "UTF8", "binary"] {
+        assert_eq!(CharsetClass::of_name(utf8.as_bytes()), Safe);
+    }
+    assert_eq!(CharsetClass::of_name(b"cp1251"), Letters);
+    assert_eq!(CharsetClass::of_name(b"latin1"), Blanks(b"\xA0"));
+    assert_eq!(CharsetClass::of_name(b"Swe7"), NoAscii);
+    assert_eq!(CharsetClass::of_collation_id(10), NoAscii);
     assert_eq!(CharsetClass::of_collation_id(28), TrailByteMayBeBackslash);
     assert_eq!(CharsetClass::of_collation_id(45), Safe);
     assert_eq!(CharsetClass::of_collation_id(255), Safe);

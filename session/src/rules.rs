@@ -15,10 +15,12 @@ mod enter;
 mod leave;
 mod lookup;
 pub(crate) mod names;
+mod outline;
 mod pattern;
 mod rule;
 mod table_snapshots;
 pub(crate) mod traffic;
+mod unread_names;
 mod version;
 
 pub use names::in_lower_case;
@@ -238,7 +240,7 @@ impl Rules {
             .rules
             .iter()
             .take(self.matchers.len())
-            .map(|rule| written(rule).filter(|part| !self.lower_case && !part.is_empty()))
+            .map(|rule| written(rule).filter(|part| !self.lower_case && is_in_texts(part)))
             .collect();
         let tables = tables
             .iter()
@@ -352,6 +354,12 @@ impl Rules {
     fn folded<'a>(&self, name: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         names::folded(name, self.lower_case).map(names::behind)
     }
+}
+
+/// Whether a statement that names a table has this part of its name in it as it is here: beyond ASCII the bytes are others in other
+/// character sets.
+fn is_in_texts(part: &str) -> bool {
+    !part.is_empty() && part.is_ascii()
 }
 
 #[cfg(test)]

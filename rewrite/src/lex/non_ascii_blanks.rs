@@ -56,7 +56,10 @@ fn may_have(text: &[u8], modes: &Modes) -> bool {
 fn blanks(modes: &Modes) -> &'static [u8] {
     match modes.charset {
         CharsetClass::Blanks(blanks) => blanks,
-        CharsetClass::Safe | CharsetClass::TrailByteMayBeBackslash => &[],
+        CharsetClass::Safe
+        | CharsetClass::Letters
+        | CharsetClass::NoAscii
+        | CharsetClass::TrailByteMayBeBackslash => &[],
     }
 }
 
@@ -74,8 +77,8 @@ fn has_blanks(text: &[u8], modes: &Modes, is_blank: impl Fn(&u8) -> bool) -> Res
     }
 }
 
-/// Whether one of the words is there by which rows come into tables.
-fn brings_rows(text: &[u8]) -> bool {
+/// Whether one of the words is in a text by which rows come into tables.
+pub fn brings_rows(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
     ["insert", "replace", "load", "prepare", "execute"]
         .into_iter()

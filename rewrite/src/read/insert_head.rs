@@ -3,6 +3,7 @@
 use crate::lex::cursor::Cursor;
 use crate::lex::name::TableName;
 use crate::lex::scan::Stop;
+use crate::lex::swe7::is_letter;
 use crate::lex::token::{Kind, Token};
 use crate::modes::{CharsetClass, Flavour, Modes};
 use crate::refusal::{Unread, Unsupported};
@@ -40,6 +41,12 @@ pub struct InsertHead {
 }
 
 impl InsertHead {
+    /// Whether the table's name would go on in swe7, by what stands directly behind it.
+    pub fn goes_on_in_swe7(&self, text: &[u8]) -> bool {
+        let behind = text.get(self.end..).unwrap_or_default();
+        is_letter(behind.get(..1).unwrap_or_default())
+    }
+
     /// Reads a statement up to its table's name.
     ///
     /// # Errors

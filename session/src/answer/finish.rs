@@ -1,5 +1,6 @@
 //! An answer that was passed on has ended: what that changes.
 
+use keywright_rewrite::CharsetClass;
 use keywright_wire::answer::End;
 use keywright_wire::capability::MULTI_STATEMENTS;
 use keywright_wire::done::Done;
@@ -27,7 +28,8 @@ impl Connection {
             }
             After::Database(name) if succeeded => {
                 // In another character set than UTF-8 it is another name.
-                self.context.known &= name.is_ascii();
+                let is_ascii = self.context.modes.charset != CharsetClass::NoAscii;
+                self.context.known &= is_ascii && name.is_ascii();
                 self.context.database = Some(name);
             }
             After::Tables { dropped, made } => {

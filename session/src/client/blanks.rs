@@ -1,8 +1,8 @@
-//! Statements that the server reads otherwise than the proxy, by their character set: it has blanks beyond ASCII, or characters that end in
-//! what looks like a quote.
+//! Statements that the server reads otherwise than the proxy, by their character set: it has blanks beyond ASCII, characters that end in
+//! what looks like a quote, or names that have other bytes in UTF-8.
 
 use keywright_rewrite::{
-    CharsetClass, Kind, Modes, Unsupported, begins_with_blanks_beyond_ascii,
+    CharsetClass, Kind, Modes, Unsupported, begins_with_blanks_beyond_ascii, brings_rows,
     has_blanks_beyond_ascii, has_doubtful_quotes, kind, may_have_blanks_beyond_ascii,
     reads_blanks_beyond_ascii,
 };
@@ -29,12 +29,20 @@ impl Connection {
         let rewrites = self.rewrites_any();
         let is_doubtful = has_doubtful_quotes(text, &at_worst, is_several) && !self.only_observes();
         let may_have_blanks = || rewrites && may_have_blanks_beyond_ascii(text, &modes);
-        if !self.context.known && (is_doubtful || may_have_blanks()) {
+        let has_no_ascii = rewrites && modes.charset == CharsetClass::NoAscii && brings_rows(text);
+        let is_unread = rewrites && self.fills_unread(text, is_several);
+        let is_unsure = is_doubtful || has_no_ascii || is_unread;
+        if !self.context.known && (is_unsure || may_have_blanks()) {
             return Err(self.ask_context());
         }
-        Ok(match rewrites && has_blanks_beyond_ascii(text, &modes) {
-            true => Some(Unsupported::Blank),
-            false => is_doubtful.then_some(Unsupported::Charset),
+        Ok(if has_no_ascii {
+            Some(Unsupported::NoAscii)
+        } else if rewrites && has_blanks_beyond_ascii(text, &modes) {
+            Some(Unsupported::Blank)
+        } else if is_unread {
+            Some(Unsupported::NameCharset)
+        } else {
+            is_doubtful.then_some(Unsupported::Charset)
         })
     }
 

@@ -1,7 +1,8 @@
 //! Statements sent as text that are too long to gather, or too long to wait for: what their beginning says.
 
 use keywright_rewrite::{
-    InsertHead, RowsFrom, Unread, behind_set_statement, has_doubtful_quotes, kind_of_beginning,
+    CharsetClass, InsertHead, RowsFrom, Unread, behind_set_statement, has_doubtful_quotes,
+    kind_of_beginning,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
@@ -45,6 +46,7 @@ impl Connection {
         if self.rewrites_any()
             && (self.allows_several()
                 || begins_with_blanks
+                || modes.charset == CharsetClass::NoAscii
                 || brings_another(rows)
                 || has_doubtful_quotes(head, &modes, false))
         {
@@ -63,7 +65,8 @@ impl Connection {
             Ok(head) => {
                 let rule = self.rule_of(&head.table);
                 let is_native = rule.is_none_or(|rule| !self.rewrites(rule));
-                (!head.ends_text && is_native, rule)
+                let is_unread = self.rewrites_any() && self.may_match_unread(&head.table);
+                (!head.ends_text && is_native && !is_unread, rule)
             }
             Err(Unread::Refused | Unread::Unsupported(_)) => (!self.rewrites_any(), None),
         };
@@ -105,7 +108,8 @@ impl Connection {
             Ok(_) if behind_set_statement(head, modes).is_some() => false,
             Ok(read) => {
                 let is_free = !read.ends_text && !self.may_match(&read.table);
-                is_free && !self.has_blanks_at_front(head, modes)
+                let goes_on = read.goes_on_in_swe7(head) || self.has_blanks_at_front(head, modes);
+                is_free && !goes_on
             }
             Err(Unread::Refused | Unread::Unsupported(_)) => false,
         })

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use keywright_rewrite::{InsertHead, RowsFrom, TableName, Unread, Unsupported, kind, split};
+use keywright_rewrite::{
+    InsertHead, RowsFrom, TableName, Unread, Unsupported, kind, reads_otherwise_in_swe7, split,
+};
 
 use crate::answer::after::After;
 use crate::client::one_by_one::{OneByOne, plain_from};
@@ -69,10 +71,13 @@ impl Connection {
         let mut found = Found::default();
         let plain_from = plain_from(text);
         for piece in split(text, &modes) {
-            // The state is asked for when the rest has its turn.
-            found.is_ruled |= found.changed && piece.range.start < plain_from;
             let statement = text.get(piece.range.clone()).unwrap_or_default();
-            found.loads |= kind(statement, &modes).facts().rows == RowsFrom::File;
+            let rows = kind(statement, &modes).facts().rows;
+            // The state is asked for when the rest has its turn.
+            found.is_ruled |= found.changed
+                && (piece.range.start < plain_from
+                    || (rows != RowsFrom::Never && reads_otherwise_in_swe7(statement, &modes)));
+            found.loads |= rows == RowsFrom::File;
             let reading = self.read_statement(statement)?;
             let is_insert = matches!(reading, Reading::Insert);
             let Some(table) = self.target(statement, reading, &mut found) else {

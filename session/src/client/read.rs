@@ -101,6 +101,13 @@ impl Connection {
             (schema, name.table)
         };
         let tables = tables_touched(text, &self.context.modes)?;
+        let is_unread = |name: &TableName| {
+            let mut parts = name.schema.iter().chain([&name.table]);
+            parts.any(|part| self.is_unread(part))
+        };
+        if self.context.known && tables.iter().any(is_unread) {
+            return None;
+        }
         Some(tables.into_iter().map(full).collect())
     }
 

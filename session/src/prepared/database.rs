@@ -22,7 +22,12 @@ impl Connection {
         self.context.database = database.map(<[u8]>::to_vec);
         let planned = self.plan(text);
         self.context.database = chosen;
+        // That name is in UTF-8, and the question would not be.
+        let is_unread = |name: &[u8]| self.context.known && self.is_unread(name);
         match planned {
+            Ok(Planned::Ask(_)) if database.is_some_and(is_unread) => {
+                Err((None, Unsupported::Elsewhere))
+            }
             // It would be prepared where its names mean other tables.
             Ok(Planned::Ask(Question::Result(_))) => Err((None, Unsupported::Elsewhere)),
             Ok(Planned::Ask(question)) => Ok(Planned::Ask(question.within(database))),

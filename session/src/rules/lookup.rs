@@ -1,6 +1,8 @@
 //! Which rule is for a table, as a statement names it.
 
-use keywright_rewrite::{InsertHead, Modes, TableName, Unread, behind_set_statement};
+use keywright_rewrite::{
+    InsertHead, Modes, TableName, Unread, behind_set_statement, reads_otherwise_in_swe7,
+};
 
 use crate::connection::Connection;
 use crate::judge::Policy;
@@ -50,7 +52,8 @@ impl Connection {
 
     /// Whether a rule could be for a table as a statement names it.
     pub(crate) fn may_match(&self, table: &TableName) -> bool {
-        self.rules.may_match(table.schema.as_deref(), &table.table)
+        let schema = table.schema.as_deref();
+        self.rules.may_match(schema, &table.table) || self.may_match_unread(table)
     }
 
     /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
@@ -60,8 +63,8 @@ impl Connection {
             return true;
         }
         let is_free = |modes: &Modes| match InsertHead::read(text, modes) {
-            Ok(head) => !self.may_match(&head.table),
-            Err(Unread::Refused) => true,
+            Ok(head) => !self.may_match(&head.table) && !head.goes_on_in_swe7(text),
+            Err(Unread::Refused) => !reads_otherwise_in_swe7(text, modes),
             Err(Unread::Unsupported(_)) => false,
         };
         // Without a quote it is read in one way.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// What stands before the name of a file of before 5.1, which MariaDB still takes for a table's or a schema's name: `` `#mysql50#t` `` is
 /// `t`. In MySQL it is a name like others, which nobody gives.
-const OF_FILE: &[u8] = b"#mysql50#";
+pub(super) const OF_FILE: &[u8] = b"#mysql50#";
 
 /// A name in lower case, as servers have it (`utf8mb3_general_ci`; seen with MariaDB 10.11 and MySQL 9.7): character by character, whatever
 /// stands beside it. Characters that Unicode has had cases of for less than 20 years they leave as they are; those names are

@@ -3,6 +3,8 @@
 use thiserror::Error;
 use wildmatch::WildMatch;
 
+use crate::rules::outline::Outline;
+
 /// `schema.table`, both with `*` for any characters and `?` for one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
@@ -70,30 +72,37 @@ impl Matcher {
     pub(super) fn matches_table(&self, name: &[u8]) -> bool {
         self.table.matches(name)
     }
+
+    pub(super) fn may_match_schema(&self, name: &Outline) -> bool {
+        name.may_match(&self.schema.text)
+    }
+
+    pub(super) fn may_match_table(&self, name: &Outline) -> bool {
+        name.may_match(&self.table.text)
+    }
 }
 
 /// One part of a pattern.
-enum Glob {
-    /// No `*` and no `?`.
-    Exact(String),
-    Wild(WildMatch),
+struct Glob {
+    text: String,
+    /// Where it has `*` or `?`.
+    wild: Option<WildMatch>,
 }
 
 impl Glob {
     fn new(text: String) -> Self {
-        match text.contains(['*', '?']) {
-            true => Self::Wild(WildMatch::new(&text)),
-            false => Self::Exact(text),
+        let is_wild = text.contains(['*', '?']);
+        Self {
+            wild: is_wild.then(|| WildMatch::new(&text)),
+            text,
         }
     }
 
     /// Names that are no UTF-8 match nothing: rules are written in it.
     fn matches(&self, name: &[u8]) -> bool {
-        match self {
-            Self::Exact(text) => text.as_bytes() == name,
-            Self::Wild(pattern) => {
-                std::str::from_utf8(name).is_ok_and(|name| pattern.matches(name))
-            }
+        match &self.wild {
+            None => self.text.as_bytes() == name,
+            Some(pattern) => std::str::from_utf8(name).is_ok_and(|name| pattern.matches(name)),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::hidden::is_refused;
 use super::rig::*;
 
 /// The session's state where this is the client's character set.
-fn probe_in_charset(name: &str) -> Vec<u8> {
+pub(crate) fn probe_in_charset(name: &str) -> Vec<u8> {
     const NAME: &[u8] = b"\x07utf8mb4";
     let mut probe = probe("1");
     let at = probe.windows(NAME.len()).position(|part| part == NAME);
@@ -49,7 +49,7 @@ fn blanks_beyond_ascii_hide_no_rows() {
 }
 
 /// What goes out of a text in a character set, once that was asked for.
-fn in_charset(r: &mut Rig, name: &str, command: u8, text: &[u8]) -> Vec<u8> {
+pub(crate) fn in_charset(r: &mut Rig, name: &str, command: u8, text: &[u8]) -> Vec<u8> {
     let sent = r.say(&[&[command], text].concat());
     match has(&sent, "@@session.sql_mode") {
         true => r.answer(&probe_in_charset(name)),

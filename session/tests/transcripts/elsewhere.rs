@@ -127,3 +127,20 @@ fn it_is_judged_by_its_own_table() {
         }
     }
 }
+
+/// In the connection's character set the bytes of that database's name are another name.
+#[test]
+fn what_cannot_be_asked_of_its_own_table_is_refused() {
+    let (mut r, schema) = before("*.t");
+    let asked = r.say(&[&[COM_STMT_PREPARE], BY_ORDER.as_bytes()].concat());
+    assert!(has(&asked, "@@session.sql_mode"));
+    let sent = r.answer(&rows(&["", "latin1 latin1", "größe", "1", "0", SERVER]));
+    let sent = r.tell(sent, &["id", "a"]);
+    assert!(sent.contains(&COM_STMT_PREPARE), "{sent:?}");
+    r.answer(&prepared(7, 1));
+    r.output();
+    choose(&mut r, "e");
+    schema.note_defined();
+    assert_eq!(r.say(&execute(7, &[])), b"");
+    assert!(has(&r.output(), "another database"));
+}

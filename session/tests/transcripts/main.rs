@@ -33,6 +33,7 @@ mod streams;
 mod switched;
 mod temporary;
 mod texts;
+mod unread_names;
 mod users;
 
 use std::sync::Arc;
