@@ -225,7 +225,10 @@ impl Connection {
         Effect {
             sees: used != LastInsertIdUse::Nothing,
             calls: used == LastInsertIdUse::Sees,
-            fires: fires_triggers(kind) && !(inserts && self.is_into_temporary(text)),
+            fires: match inserts {
+                true => !self.is_into_temporary(text) || may_have_query(text),
+                false => fires_triggers(kind) || used == LastInsertIdUse::Perhaps,
+            },
             counts: used == LastInsertIdUse::Sees && names_row_count(text),
             change,
             inserts,
@@ -235,7 +238,7 @@ impl Connection {
     /// A statement is passed on; what follows from that, unless something else does.
     pub(crate) fn note_effect(&mut self, effect: Effect, after: After) -> After {
         let before = self.last_insert_id;
-        // So may a trigger; what the answer changes stays.
+        // So may a trigger, or a function behind a view; what the answer changes stays.
         if effect.fires && !self.context.temporary.is_empty() {
             self.context.doubt();
         }
@@ -353,9 +356,9 @@ impl Connection {
     }
 }
 
-/// Whether statements of a kind may change rows.
+/// Whether statements of a kind may change rows, or call functions, although nothing in their texts shows it.
 fn fires_triggers(kind: Kind) -> bool {
-    // WITH may stand before UPDATE, and ANALYZE carries out what it analyzes.
+    // WITH may stand before UPDATE, ANALYZE carries out what it analyzes, and the table that is made may get rows of a query.
     matches!(
         kind,
         Kind::Insert
@@ -365,7 +368,17 @@ fn fires_triggers(kind: Kind) -> bool {
             | Kind::Delete
             | Kind::With
             | Kind::Analyze
+            | Kind::CreateTemporary
     )
+}
+
+/// Whether there may be a query in the text of an INSERT: what it reads may be a view that calls a function.
+fn may_have_query(text: &[u8]) -> bool {
+    let has = |word: &[u8]| {
+        let mut parts = text.windows(word.len());
+        parts.any(|part| part.eq_ignore_ascii_case(word))
+    };
+    has(b"select") || has(b"table")
 }
 
 /// Whether a text has the name of LAST_INSERT_ID(), or of a variable that shows it, anywhere in it. At memory speed: it may be long.

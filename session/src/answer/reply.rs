@@ -11,7 +11,7 @@ pub(crate) struct Effect {
     pub(crate) sees: bool,
     /// It calls something that may do more than its text shows.
     pub(crate) calls: bool,
-    /// It changes rows of tables whose triggers may do more.
+    /// It changes rows of tables whose triggers may do more, or reads tables that may be views: so may functions behind those.
     pub(crate) fires: bool,
     /// It asks for ROW_COUNT().
     pub(crate) counts: bool,

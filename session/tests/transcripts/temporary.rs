@@ -128,10 +128,31 @@ fn one_that_may_have_another_name_is_asked_for() {
         "INSERT INTO u (a) VALUES (1)",
         "DELETE FROM u WHERE a = 1",
         "WITH x AS (SELECT 1) DELETE FROM u WHERE a = 1",
+        // Of functions behind views; EXPLAIN calls them too, on MariaDB.
+        "SELECT a FROM v",
+        "TABLE v",
+        "EXPLAIN SELECT a FROM v",
+        "DO (SELECT a FROM v)",
+        "SHOW TABLES WHERE (SELECT a FROM v)",
+        "CREATE TEMPORARY TABLE u SELECT a FROM v",
+        "INSERT INTO t (a) SELECT a FROM v",
     ] {
         let mut r = hidden();
         done(&mut r, text);
         assert_keyed(&without(&mut r, INSERT));
+    }
+    let mut r = hidden();
+    stmt_prepare(&mut r, "SELECT a FROM v", "1");
+    r.answer(&prepared(7, 0));
+    r.say(&execute(7, &[]));
+    r.answer(&ok(0, 0));
+    r.output();
+    assert_keyed(&without(&mut r, INSERT));
+    // No table is read.
+    for text in ["SELECT 1", "SELECT 'x FROM v'", "SET @a = 1", "COMMIT"] {
+        let mut r = hidden();
+        done(&mut r, text);
+        assert!(has(&r.query(INSERT), INSERT), "{text}");
     }
 }
 
