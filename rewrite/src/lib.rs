@@ -99,7 +99,7 @@ pub use read::next_value::{NEXT_VALUES_MAX, NextValue, next_value};
 pub use read::query::cross_check::SecondReading;
 pub use read::split::{Piece, split, split_first, without_terminator};
 pub use read::statement_kind::{Kind, behind_set_statement, kind, kind_of_beginning};
-pub use read::table_references::{names_new, tables_filled, tables_read};
+pub use read::table_references::{names_new, tables_filled, tables_of_documents, tables_read};
 pub use read::targets::{load_target, tables_touched, use_target};
 pub use read::text_prepare::{PrepareSource, execute_by, named_statement, prepare_source};
 pub use read::view_definition::ViewText;

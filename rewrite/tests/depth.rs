@@ -5,7 +5,7 @@ use std::thread;
 use keywright_rewrite::{
     Flavour, Insert, InsertHead, KeyColumn, KeyForm, Load, Modes, Server, ViewText,
     behind_set_statement, kind, last_insert_id_change, last_insert_id_use, load_target,
-    prepare_source, split, tables_filled, tables_read, tables_touched,
+    prepare_source, split, tables_filled, tables_of_documents, tables_read, tables_touched,
 };
 
 const DEPTH: usize = 20_000;
@@ -45,6 +45,7 @@ fn read_in_all_ways(text: &[u8], flavour: Flavour) {
         split(text, &modes),
     );
     let _ = (tables_filled(text, &modes), tables_read(text, &modes));
+    let _ = tables_of_documents(text, &modes);
     let _ = (prepare_source(text, &modes), ViewText::read(text, &modes));
     let _ = behind_set_statement(text, &modes);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use keywright_session::{Rule, Rules, View};
+use keywright_session::{Mode, OnUnsupported, Rule, Rules, View};
 use keywright_store::OWN_TABLES;
 
 use super::key_column::{KeyColumn, Partitions, fence_of};
@@ -71,8 +71,15 @@ impl<'a> Matched<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, config: &'a Config) -> Self {
         let rules = plain_rules(config, &snapshot.server);
         let columns = columns(snapshot, &rules);
+        let refuses = |rule: usize| {
+            let rule = rules.rules().get(rule);
+            rule.is_some_and(|rule| {
+                rule.mode == Mode::Rewrite && rule.on_unsupported == OnUnsupported::Refuse
+            })
+        };
+        let lower_case = snapshot.server.lower_case;
         let views = match &snapshot.context {
-            Some(context) => over_keys(&context.views, &columns, snapshot.server.lower_case),
+            Some(context) => over_keys(&context.views, &columns, lower_case, &refuses),
             None => Vec::new(),
         };
         Self {

@@ -25,6 +25,21 @@ pub fn tables_read(text: &[u8], modes: &Modes) -> Vec<TableName> {
     tables
 }
 
+/// The tables of which a JSON duality view of MySQL's makes documents, those within others too: rows go into any of them through it.
+/// `None`: it is another view.
+pub fn tables_of_documents(text: &[u8], modes: &Modes) -> Option<Vec<TableName>> {
+    let mut tables = Vec::new();
+    let mut cursor = Cursor::new(text, modes);
+    let is_one =
+        cursor.accept("SELECT") == Ok(true) && cursor.accept("JSON_DUALITY_OBJECT") == Ok(true);
+    if !is_one {
+        return None;
+    }
+    // As above.
+    let _ = cursor.tables_behind_from(&mut tables);
+    Some(tables)
+}
+
 /// Whether the text of a trigger names a column of the row that goes in. Ends where the text cannot be read.
 pub fn names_new(text: &[u8], column: &[u8], modes: &Modes) -> bool {
     let mut cursor = Cursor::new(text, modes);
@@ -71,6 +86,19 @@ impl Cursor<'_> {
         }
     }
 
+    fn tables_behind_from(&mut self, tables: &mut Vec<TableName>) -> Result<(), Unread> {
+        loop {
+            let token = self.token()?;
+            if token.kind == Kind::End {
+                return Ok(());
+            }
+            if token.is(self.text, "FROM") {
+                let mut ahead = *self;
+                tables.extend(ahead.table_name());
+            }
+        }
+    }
+
     fn tables_read(&mut self, tables: &mut Vec<TableName>) -> Result<(), Unread> {
         let mut depth = 0_usize;
         let mut is_in_from = false;
@@ -111,7 +139,7 @@ impl Cursor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{names_new, tables_filled, tables_read};
+    use super::{names_new, tables_filled, tables_of_documents, tables_read};
     use crate::lex::name::TableName;
     use crate::modes::{Flavour, Modes, Server};
 
@@ -186,6 +214,23 @@ mod tests {
                 tables,
                 "{view}"
             );
+        }
+    }
+
+    #[test]
+    fn a_duality_views_tables_are_found() {
+        let of = |view: &str| tables_of_documents(view.as_bytes(), &MODES).map(names);
+        let view = "select json_duality_object( WITH (INSERT,UPDATE,DELETE) '_id':`d`.`t`.`id`,'a from':`d`.`t`.`a`,\
+            'us':(select json_arrayagg(json_duality_object( WITH (INSERT) 'uid':`x from`.`id`,'b':`x from`.`b`)) from `d`.`u` \
+            `x from` where (`x from`.`t_id` = `d`.`t`.`id`))) AS `JSON_DUALITY_OBJECT('a' from b)` from `d`.`t`";
+        let tables = ["d.u".to_owned(), "d.t".to_owned()];
+        assert_eq!(of(view).as_deref(), Some(&tables[..]));
+        for view in [
+            "select `d`.`t`.`id` AS `id` from `d`.`t`",
+            "select `json_duality_object` AS `a` from `d`.`t`",
+            "",
+        ] {
+            assert_eq!(of(view), None, "{view}");
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use keywright_rewrite::{Flavour, Modes, Server, TableName, ViewText, tables_read};
+use keywright_rewrite::{
+    Flavour, Modes, Server, TableName, ViewText, tables_of_documents, tables_read,
+};
 use keywright_session::{View, ViewKey, in_lower_case};
 
 use crate::schema::key_column::KeyColumn;
@@ -20,17 +22,19 @@ const DEPTH_MAX: usize = 64;
 const HIDDEN: &str = "that does not show the key";
 const TWICE: &str = "that shows the key more than once";
 const CHECKED: &str = "whose CHECK OPTION may test the key";
+const DOCUMENTS: &str = "of JSON documents";
 const MANY: &str = "that is not a choice of columns and rows of one table";
 const UNNAMED: &str = "whose columns cannot be told";
 
 /// A name as it is compared: schema and table.
 type Name = (String, String);
 
-/// The views through which rows go into tables with a key column.
+/// The views through which rows go into tables with a key column. `refuses`: whether a rule refuses what cannot be rewritten.
 pub(crate) fn over_keys(
     views: &[ListedView],
     columns: &[KeyColumn],
     lower_case: bool,
+    refuses: &dyn Fn(usize) -> bool,
 ) -> Vec<View> {
     let fold = |name: &str| match lower_case {
         true => in_lower_case(name),
@@ -47,6 +51,7 @@ pub(crate) fn over_keys(
             .map(|column| (named(&column.schema, &column.table), column))
             .collect(),
         fold: &fold,
+        refuses,
     };
     let updatable = views.iter().filter(|view| view.is_updatable);
     updatable
@@ -74,22 +79,19 @@ struct Over<'a> {
     views: HashMap<Name, &'a ListedView>,
     columns: HashMap<Name, &'a KeyColumn>,
     fold: &'a dyn Fn(&str) -> String,
+    refuses: &'a dyn Fn(usize) -> bool,
 }
 
 impl Over<'_> {
     /// What a view shows of a key; `None` if no table with one is behind it.
     fn behind(&self, view: &ListedView, depth: usize) -> Option<Behind> {
-        let Some(text) = ViewText::read(view.definition.as_bytes(), &WRITTEN) else {
-            let tables = tables_read(view.definition.as_bytes(), &WRITTEN);
-            let rule = tables
-                .iter()
-                .find_map(|table| self.of_name(view, table, depth))?
-                .rule;
-            return Some(Behind {
-                rule,
-                key: ViewKey::Unsupported(MANY),
-                is_tested: true,
-            });
+        let definition = view.definition.as_bytes();
+        if let Some(tables) = tables_of_documents(definition, &WRITTEN) {
+            return self.of_any(view, &tables, depth, DOCUMENTS);
+        }
+        let Some(text) = ViewText::read(definition, &WRITTEN) else {
+            let tables = tables_read(definition, &WRITTEN);
+            return self.of_any(view, &tables, depth, MANY);
         };
         let behind = self.of_name(view, &text.table, depth)?;
         let ViewKey::Column(key) = &behind.key else {
@@ -116,6 +118,26 @@ impl Over<'_> {
         })
     }
 
+    /// Of a view that shows no key to be filled in, over any of these tables: the rule that refuses what goes through it, if one does.
+    fn of_any(
+        &self,
+        view: &ListedView,
+        tables: &[TableName],
+        depth: usize,
+        what: &'static str,
+    ) -> Option<Behind> {
+        let behind = tables.iter();
+        let rules: Vec<usize> = behind
+            .filter_map(|table| Some(self.of_name(view, table, depth)?.rule))
+            .collect();
+        let refusing = rules.iter().find(|rule| (self.refuses)(**rule));
+        Some(Behind {
+            rule: *refusing.or(rules.first())?,
+            key: ViewKey::Unsupported(what),
+            is_tested: true,
+        })
+    }
+
     fn of_name(&self, view: &ListedView, table: &TableName, depth: usize) -> Option<Behind> {
         let text = |name: &[u8]| (self.fold)(&String::from_utf8_lossy(name));
         let schema = table.schema.as_deref().unwrap_or(view.schema.as_bytes());
@@ -135,11 +157,11 @@ impl Over<'_> {
 mod tests {
     use keywright_session::ViewKey;
 
-    use super::{CHECKED, HIDDEN, MANY, TWICE, UNNAMED, over_keys};
+    use super::{CHECKED, DOCUMENTS, HIDDEN, MANY, TWICE, UNNAMED, over_keys};
     use crate::schema::key_column::KeyColumn;
     use crate::schema::snapshot::ListedView;
 
-    /// The views that show the keys of `d.t` (rule 1) and `d.o` (rule 0), as `name: rule, key`. They are given with their
+    /// The views that show the keys of `d.t` (rule 1, which refuses) and `d.o` (rule 0, which does not), as `name: rule, key`. They are given with their
     /// columns behind the name, definition, and whether they have a CHECK OPTION.
     fn over(views: &[(&str, &str, bool)], lower_case: bool) -> Vec<String> {
         let column = |table: &str, rule| KeyColumn {
@@ -163,7 +185,8 @@ mod tests {
                 }
             })
             .collect();
-        over_keys(&views, &[column("o", 0), column("t", 1)], lower_case)
+        let columns = [column("o", 0), column("t", 1)];
+        over_keys(&views, &columns, lower_case, &|rule| rule == 1)
             .into_iter()
             .map(|view| match view.key {
                 ViewKey::Column(name) => format!("{}: {}, {name}", view.name, view.rule),
@@ -192,6 +215,13 @@ mod tests {
                 ("joined_others b", "select `x`.`b` AS `b` from (`d`.`u` `x` join `d`.`u`) where (select 1 from `d`.`t`)", false),
                 ("circular id", "select `circular`.`id` AS `id` from `d`.`circular`", false),
                 ("unseen", "", false),
+                ("one_of_two id", "select `d`.`o`.`id` AS `id` from (`d`.`o` join `d`.`t` on(1))", false),
+                ("documents data", "select json_duality_object( WITH (INSERT) '_id':`d`.`o`.`id`,'a':`d`.`o`.`a`) AS `j` from `d`.`o`", false),
+                ("nested data", "select json_duality_object( WITH (INSERT) '_id':`d`.`u`.`id`,'ts':(select json_arrayagg(json_duality_object( WITH (INSERT) \
+                    'tid':`d`.`t`.`id`)) from `d`.`t` where (`d`.`t`.`u_id` = `d`.`u`.`id`))) AS `j` from `d`.`u`", false),
+                ("strict data", "select json_duality_object('_id':`d`.`o`.`id`,'ts':(select json_arrayagg(json_duality_object( WITH (INSERT) \
+                    'tid':`d`.`t`.`id`)) from `d`.`t` where (`d`.`t`.`o_id` = `d`.`o`.`id`))) AS `j` from `d`.`o`", false),
+                ("others data", "select json_duality_object('_id':`d`.`u`.`id`) AS `j` from `d`.`u`", false),
             ],
             false,
         );
@@ -209,6 +239,10 @@ mod tests {
                 &format!("twice: 0, {TWICE}"),
                 "checked: 0, a",
                 &format!("joined: 1, {MANY}"),
+                &format!("one_of_two: 1, {MANY}"),
+                &format!("documents: 0, {DOCUMENTS}"),
+                &format!("nested: 1, {DOCUMENTS}"),
+                &format!("strict: 1, {DOCUMENTS}"),
             ]
         );
     }
