@@ -2,7 +2,7 @@
 
 use keywright_rewrite::{
     CharsetClass, InsertHead, PrepareSource, RowsFrom, TableName, behind_set_statement,
-    is_other_in_swe7, kind, load_target, prepare_source, split,
+    doubtful_quotes_end, is_other_in_swe7, kind, load_target, prepare_source, split,
 };
 
 use crate::connection::Connection;
@@ -48,8 +48,15 @@ impl Connection {
     }
 
     fn target_is_unread(&self, statement: &[u8]) -> bool {
-        let table = self.target_of(statement);
-        table.is_some_and(|table| self.may_match_unread(&table))
+        if let Some(table) = self.target_of(statement) {
+            return self.may_match_unread(&table);
+        }
+        // What looks like the quote at the end of a name may be a part of a character.
+        let (is_known, modes) = (self.context.known, &self.context.modes);
+        let may_be_part = !is_known || modes.charset == CharsetClass::TrailByteMayBeBackslash;
+        may_be_part
+            && kind(statement, modes).facts().rows == RowsFrom::Written
+            && doubtful_quotes_end(statement) > 0
     }
 
     /// The table that rows come into by a statement, or by one that it prepares.
