@@ -161,8 +161,8 @@ mod tests {
     use crate::schema::key_column::KeyColumn;
     use crate::schema::snapshot::ListedView;
 
-    /// The views that show the keys of `d.t` (rule 1, which refuses) and `d.o` (rule 0, which does not), as `name: rule, key`. They are given with their
-    /// columns behind the name, definition, and whether they have a CHECK OPTION.
+    /// The views that show the keys of `d.t` (rule 1, which refuses) and `d.o` (rule 0, which does not), as `name: rule, key`. They are
+    /// given with their columns behind the name, definition, and whether they have a CHECK OPTION.
     fn over(views: &[(&str, &str, bool)], lower_case: bool) -> Vec<String> {
         let column = |table: &str, rule| KeyColumn {
             rule,
