@@ -6,6 +6,7 @@ mod claim;
 mod conduct;
 mod fence;
 mod finish;
+mod held_back;
 mod later;
 mod left;
 mod servers;

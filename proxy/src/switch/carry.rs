@@ -10,11 +10,9 @@ use keywright_store::switch::{
 use super::claim::Claim;
 use super::conduct::{ClientConnections, Conductor, changing, store_error};
 use super::fence::{Outcome, Reading, fence, probe};
+use super::held_back::ServerTable;
 use super::servers::{self, Server};
 use crate::schema::{self, KeyColumn, quoted};
-
-/// A server's identity, and a table of it as it is quoted.
-type ServerTable = (String, String);
 
 /// Fences that may be there.
 struct OwnFences {
@@ -85,12 +83,7 @@ impl<C: ClientConnections> Conductor<C> {
 
     /// What lets the tables of hidden keys have keys again that have lost their fence.
     fn mends(&self, refusal: CommitRefusal) -> String {
-        let mends: BTreeSet<&str> = self
-            .held_back
-            .values()
-            .flatten()
-            .map(String::as_str)
-            .collect();
+        let mends = self.held_back.mends();
         match refusal {
             CommitRefusal::NotEmpty(_) if !mends.is_empty() => {
                 let mends: Vec<&str> = mends.into_iter().collect();

@@ -13,6 +13,7 @@ use keywright_store::switch::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
+use super::held_back::HeldBack;
 use super::servers::{self, Server};
 use crate::config::Config;
 
@@ -87,10 +88,8 @@ pub struct Conductor<C> {
     answers_since: Option<Instant>,
     /// The attempt behind which tables were looked at last, and what was in force.
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
-    /// Rules that give keys and have tables with ids and without fence.
-    pub(super) ahead: BTreeSet<RuleName>,
-    /// These tables, by server, and what puts one right where nothing else does.
-    pub(super) held_back: BTreeMap<(String, String), Option<String>>,
+    /// Tables with ids and without fence, of rules that give keys.
+    pub(super) held_back: HeldBack,
 }
 
 /// The rules that the attempt is about.
@@ -118,8 +117,7 @@ impl<C: ClientConnections> Conductor<C> {
             has_lost_store: false,
             answers_since: None,
             looked_at: None,
-            ahead: BTreeSet::new(),
-            held_back: BTreeMap::new(),
+            held_back: HeldBack::default(),
         }
     }
 

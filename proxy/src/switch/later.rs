@@ -14,6 +14,7 @@ use keywright_store::switch::{
 
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, Reading, fence};
+use super::held_back::{Found, HeldTable};
 use super::servers::{self, Server};
 use crate::schema::KeyColumn;
 
@@ -41,7 +42,8 @@ enum Look {
 }
 
 impl<C: ClientConnections> Conductor<C> {
-    /// The rules that give keys, and have a server on which these are not in force, or a table with ids and without fence.
+    /// The rules that give keys, and have a server on which these are not in force, or a table with ids and without fence on one that could be
+    /// looked at.
     pub async fn on_unknown_servers(&self, standing: &Standing) -> BTreeSet<RuleName> {
         if !self.can_lead() {
             return BTreeSet::new();
@@ -49,7 +51,7 @@ impl<C: ClientConnections> Conductor<C> {
         let servers = self.some_servers().await;
         let is_unknown_server = |rule: &&InForce| {
             let mut servers = servers.iter();
-            let is_ahead = self.ahead.contains(&rule.rule);
+            let is_ahead = self.held_back.repeated().contains(&rule.rule);
             rule.keys.is_some()
                 && (is_ahead || servers.any(|server| !rule.servers.contains(&server.identity)))
         };
@@ -57,9 +59,9 @@ impl<C: ClientConnections> Conductor<C> {
         rules.map(|rule| rule.rule.clone()).collect()
     }
 
-    /// Whether a table of a rule that gives keys has ids and no fence.
+    /// Whether a table of a rule that gives keys has ids and no fence, on a server that could be looked at.
     pub fn has_ahead(&self) -> bool {
-        !self.ahead.is_empty()
+        !self.held_back.repeated().is_empty()
     }
 
     /// Fences tables that came later, of rules that give keys. Such as have ids above all that was reserved get no keys until keys go on
@@ -78,8 +80,8 @@ impl<C: ClientConnections> Conductor<C> {
             return Ok(());
         }
         let can_repeat = missing(self.limits.peer_wait_ms, &standing).is_none();
+        self.held_back.begin_look();
         let mut servers = Vec::new();
-        let mut failing = BTreeSet::new();
         let mut has_dropped = false;
         let mut fenced = Ok(());
         for mut server in self.some_servers().await {
@@ -89,10 +91,7 @@ impl<C: ClientConnections> Conductor<C> {
                     servers.push(server);
                     fenced = fenced.and(its);
                 }
-                Err(error) => {
-                    failing.insert(server.identity);
-                    fenced = fenced.and(Err(error));
-                }
+                Err(error) => fenced = fenced.and(Err(error)),
             }
         }
         if has_dropped {
@@ -100,8 +99,7 @@ impl<C: ClientConnections> Conductor<C> {
             let standing = self.standing().await?;
             self.connections().follow(&standing);
         }
-        let servers = (servers.as_mut_slice(), failing);
-        let looked = self.look_ahead(servers, &given, Look::Again);
+        let looked = self.look_ahead(&mut servers, &given, Look::Again);
         fenced.and(looked.await)
     }
 
@@ -122,7 +120,7 @@ impl<C: ClientConnections> Conductor<C> {
             let Some((keys, _)) = given.get(&name) else {
                 continue;
             };
-            let waits = self.held_back.contains_key(&table);
+            let waits = self.held_back.has(&table);
             if waits && (can_repeat || !self.is_reserved(keys, &column).await?) {
                 continue;
             }
@@ -153,11 +151,12 @@ impl<C: ClientConnections> Conductor<C> {
             return;
         }
         let given = given(standing);
+        // What was to be repeated was by the rules before.
+        self.held_back.begin_look();
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
             let limits = self.limits;
-            let servers = (servers.as_mut_slice(), BTreeSet::new());
-            let looked = self.look_ahead(servers, &given, Look::BehindSwitch);
+            let looked = self.look_ahead(&mut servers, &given, Look::BehindSwitch);
             tell_not_known(limits.in_time(looked).await);
         }
         self.looked_at = Some(now);
@@ -172,8 +171,7 @@ impl<C: ClientConnections> Conductor<C> {
         }
         let mut servers = self.some_servers().await;
         let limits = self.limits;
-        let servers = (servers.as_mut_slice(), BTreeSet::new());
-        let looked = self.look_ahead(servers, &given, Look::WithoutStore);
+        let looked = self.look_ahead(&mut servers, &given, Look::WithoutStore);
         tell_not_known(limits.in_time(looked).await);
     }
 
@@ -194,49 +192,44 @@ impl<C: ClientConnections> Conductor<C> {
         Ok(tables)
     }
 
-    /// Has connections give no keys to tables that are ahead. `failing`: servers that could not be looked at.
+    /// Has connections give no keys to tables that are ahead.
     ///
     /// # Errors
     /// The store fails, or a server, which keeps none from the others.
     async fn look_ahead(
         &mut self,
-        (servers, mut failing): (&mut [Server], BTreeSet<String>),
+        servers: &mut [Server],
         given: &Given,
         look: Look,
     ) -> Result<()> {
-        let mut found = Ahead::new();
-        let mut held_back = BTreeMap::new();
-        let mut all = BTreeSet::new();
+        let mut noted = Ahead::new();
+        let mut found = Found::default();
         let mut looked = Ok(());
         for server in servers {
             let ahead = match self.ahead_on(server, given, look).await {
                 Ok(ahead) => ahead,
                 Err(error) => {
-                    failing.insert(server.identity.clone());
                     looked = looked.and(Err(error));
                     continue;
                 }
             };
             let mut tables = BTreeMap::new();
-            for (name, column, mend) in ahead {
-                all.insert(name);
-                held_back.insert(
-                    (server.identity.clone(), column.quoted_table()),
-                    mend.clone(),
-                );
+            for (rule, column, mend) in ahead {
+                let table = (server.identity.clone(), column.quoted_table());
+                let its = HeldTable {
+                    rule,
+                    mend: mend.clone(),
+                };
+                found.tables.insert(table, its);
                 tables.insert((column.schema, column.table), mend);
             }
             let listeners = server.listeners.iter();
-            found.extend(listeners.map(|listener| (*listener, tables.clone())));
+            noted.extend(listeners.map(|listener| (*listener, tables.clone())));
+            found.servers.insert(server.identity.clone());
         }
-        // Of these nothing more is known than before.
-        if !failing.is_empty() {
-            all.append(&mut self.ahead);
-            let before = std::mem::take(&mut self.held_back).into_iter();
-            held_back.extend(before.filter(|((server, _), _)| failing.contains(server)));
-        }
-        (self.ahead, self.held_back) = (all, held_back);
-        self.connections().note_ahead(found);
+        found.is_all = noted.len() == self.config.listeners.len();
+        self.held_back.learn(found);
+        self.connections().note_ahead(noted);
         looked
     }
 
@@ -265,11 +258,12 @@ impl<C: ClientConnections> Conductor<C> {
             let is_behind_switch = look == Look::BehindSwitch;
             let is_above = span
                 .is_none_or(|span| next > span.bound || is_behind_switch && next > span.first)
-                || self.held_back.contains_key(&table);
+                || self.held_back.has(&table);
             if of.contains(&server.identity) && is_above {
                 let mend = self.mend(keys, &column);
-                if self.held_back.get(&table) != Some(&mend) {
-                    tell_ahead(&column, next, mend.as_deref(), self.ahead.contains(&name));
+                if !self.held_back.knows(&table, mend.as_deref()) {
+                    let is_told = self.held_back.has_rule(&name);
+                    tell_ahead(&column, next, mend.as_deref(), is_told);
                 }
                 ahead.push((name, column, mend));
             }

@@ -1,0 +1,178 @@
+//! The tables without fence that get no keys, from one look at the servers to the next: pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keywright_store::switch::RuleName;
+
+/// A server's identity, and a table of it as it is quoted.
+pub(super) type ServerTable = (String, String);
+
+/// A table that gets no keys until it has its fence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HeldTable {
+    pub(super) rule: RuleName,
+    /// What puts it right, where nothing else does.
+    pub(super) mend: Option<String>,
+}
+
+/// What one look has found on the servers that could be looked at.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Their identities.
+    pub(super) servers: BTreeSet<String>,
+    /// Whether all listeners lead to them, so that no other server is known.
+    pub(super) is_all: bool,
+    pub(super) tables: BTreeMap<ServerTable, HeldTable>,
+}
+
+/// What is known of such tables.
+#[derive(Debug, Default)]
+pub(super) struct HeldBack {
+    tables: BTreeMap<ServerTable, HeldTable>,
+    /// The rules that have some on servers that could be looked at last.
+    repeated: BTreeSet<RuleName>,
+}
+
+impl HeldBack {
+    /// A look begins. Until it has ended no switch is repeated: that takes all servers, and one that keeps the look from its end would keep the
+    /// switch from it, too, while statements wait.
+    pub(super) fn begin_look(&mut self) {
+        self.repeated.clear();
+    }
+
+    /// A look has ended. Of servers that could not be looked at nothing more is known than before, and a switch is not repeated for their
+    /// tables.
+    pub(super) fn learn(&mut self, found: Found) {
+        let Found {
+            servers,
+            is_all,
+            tables,
+        } = found;
+        self.repeated = tables.values().map(|its| its.rule.clone()).collect();
+        self.tables
+            .retain(|(server, _), _| !is_all && !servers.contains(server));
+        self.tables.extend(tables);
+    }
+
+    /// The rules whose switch puts tables right.
+    pub(super) fn repeated(&self) -> &BTreeSet<RuleName> {
+        &self.repeated
+    }
+
+    /// Whether a table is one of these.
+    pub(super) fn has(&self, table: &ServerTable) -> bool {
+        self.tables.contains_key(table)
+    }
+
+    /// Whether this is known of a table.
+    pub(super) fn knows(&self, table: &ServerTable, mend: Option<&str>) -> bool {
+        let known = self.tables.get(table);
+        known.is_some_and(|known| known.mend.as_deref() == mend)
+    }
+
+    /// Whether a rule has such tables, wherever.
+    pub(super) fn has_rule(&self, rule: &RuleName) -> bool {
+        self.tables.values().any(|its| its.rule == *rule)
+    }
+
+    /// What puts tables right, where nothing else does.
+    pub(super) fn mends(&self) -> BTreeSet<&str> {
+        let tables = self.tables.values();
+        tables.filter_map(|its| its.mend.as_deref()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use keywright_store::switch::RuleName;
+
+    use super::{Found, HeldBack, HeldTable, ServerTable};
+
+    fn rule(tables: &str) -> RuleName {
+        RuleName {
+            tables: tables.to_owned(),
+            column: "id".to_owned(),
+        }
+    }
+
+    fn table(server: &str, table: &str) -> ServerTable {
+        (server.to_owned(), table.to_owned())
+    }
+
+    /// The rule of a table has its name.
+    fn found(servers: &[&str], is_all: bool, tables: &[(&str, &str)]) -> Found {
+        let ahead = |name: &str| HeldTable {
+            rule: rule(name),
+            mend: None,
+        };
+        let tables = tables.iter();
+        Found {
+            servers: servers.iter().map(ToString::to_string).collect(),
+            is_all,
+            tables: tables
+                .map(|(server, name)| (table(server, name), ahead(name)))
+                .collect(),
+        }
+    }
+
+    fn repeated(held_back: &HeldBack) -> Vec<&str> {
+        let rules = held_back.repeated().iter();
+        rules.map(|rule| rule.tables.as_str()).collect()
+    }
+
+    #[test]
+    fn what_was_put_right_is_not_repeated_while_another_server_fails() {
+        let mut held_back = HeldBack::default();
+        held_back.learn(found(&["a", "b"], true, &[("a", "one"), ("b", "two")]));
+        assert_eq!(repeated(&held_back), ["one", "two"]);
+        // The one has its fence, and of the other nothing is known: it gets no keys, and the switch would fail there, too.
+        held_back.learn(found(&["a"], false, &[]));
+        assert_eq!(repeated(&held_back), [""; 0]);
+        assert!(!held_back.has(&table("a", "one")));
+        assert!(held_back.has(&table("b", "two")));
+        assert!(held_back.has_rule(&rule("two")));
+        assert!(!held_back.has_rule(&rule("one")));
+        // It can be looked at again.
+        held_back.learn(found(&["a", "b"], true, &[("b", "two")]));
+        assert_eq!(repeated(&held_back), ["two"]);
+        held_back.learn(found(&["a", "b"], true, &[]));
+        assert!(!held_back.has(&table("b", "two")));
+        assert_eq!(repeated(&held_back), [""; 0]);
+    }
+
+    #[test]
+    fn a_look_that_does_not_end_repeats_nothing_and_frees_no_table() {
+        let mut held_back = HeldBack::default();
+        held_back.learn(found(&["a"], true, &[("a", "one")]));
+        held_back.begin_look();
+        assert_eq!(repeated(&held_back), [""; 0]);
+        assert!(held_back.has(&table("a", "one")));
+    }
+
+    #[test]
+    fn a_server_that_another_has_replaced_is_forgotten() {
+        let mut held_back = HeldBack::default();
+        held_back.learn(found(&["a"], true, &[("a", "one")]));
+        held_back.learn(found(&[], false, &[]));
+        assert!(held_back.has(&table("a", "one")), "it is away");
+        held_back.learn(found(&["b"], true, &[]));
+        assert!(!held_back.has(&table("a", "one")));
+    }
+
+    #[test]
+    fn a_table_is_told_again_when_something_else_puts_it_right() {
+        let mut held_back = HeldBack::default();
+        let mut hidden = found(&["a"], true, &[("a", "one")]);
+        for its in hidden.tables.values_mut() {
+            its.mend = Some("ALTER TABLE one".to_owned());
+        }
+        held_back.learn(hidden);
+        let one = table("a", "one");
+        assert!(held_back.knows(&one, Some("ALTER TABLE one")));
+        assert!(!held_back.knows(&one, None));
+        assert!(!held_back.knows(&table("b", "one"), None));
+        assert_eq!(held_back.mends(), BTreeSet::from(["ALTER TABLE one"]));
+    }
+}
