@@ -401,6 +401,7 @@ fn settle(
         rule.is_switched = store.followed(&rule.spec).is_some();
         let gives_keys = rule.rule.mode == Mode::Rewrite;
         rule.fence = fence.unwrap_or(rule.is_switched || gives_keys);
+        rule.needs_fence = rule.fence && gives_keys;
         if rule.fence && !gives_keys && !rule.is_switched {
             problems.push(format!(
                 "rule for {}: fence = true while the rule only observes would leave nobody who gives keys",

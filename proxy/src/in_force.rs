@@ -28,7 +28,7 @@ use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, KeyStandings, rule_name};
 use crate::users::PortUsers;
 
-pub use sources::{KeySpaces, Source, effective, key_spaces_of};
+pub use sources::{KeySpaces, Source, effective, effective_on_reload, key_spaces_of};
 
 /// The snapshot of a program, made anew whenever one of the things changes that they are made of.
 pub struct InForce {

@@ -14,6 +14,8 @@ pub struct Configured {
     pub spec: KeySpec,
     /// Whether the fence is applied and kept.
     pub fence: bool,
+    /// Whether a table that can have none is refused: the rule's tables have keys, or are to have some.
+    pub needs_fence: bool,
     /// Whether its tables go over to keys and back by the switch that the store holds: their keys come from a tag of Keywright's own,
     /// or are snowflake ids.
     pub is_switched: bool,

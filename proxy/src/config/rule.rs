@@ -72,6 +72,7 @@ pub(super) fn configured(
         spec,
         // Until it is known whose tags they are.
         fence: false,
+        needs_fence: false,
         is_switched: false,
         allows_apart,
         log_keys: raw.log_keys,

@@ -38,6 +38,7 @@ pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
                 rule.rule.keys_max = config.store.keys_max(&rule.spec);
                 rule.rule.several_rows = rule.several_rows(config.store.hidden_tags());
                 rule.servers = Some(servers.clone());
+                rule.needs_fence = rule.fence;
             }
             None => rule.rule.mode = Mode::Observe,
         }
@@ -47,6 +48,17 @@ pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
         rules: config.rules.iter().map(rule).collect(),
         ..config.clone()
     }
+}
+
+/// The same of a configuration that a program is told to go by while it runs. Where that observes, tables may have their keys still, as they
+/// have by the one before, and are to leave them: that needs no fence.
+#[must_use]
+pub fn effective_on_reload(config: &Config, known: Option<&KeySpaces>) -> Config {
+    let mut effective = effective(config, known);
+    for (rule, wanted) in effective.rules.iter_mut().zip(&config.rules) {
+        rule.needs_fence = wanted.needs_fence;
+    }
+    effective
 }
 
 /// Before anybody takes keys by new rules: what was reserved of keys before they came into force is dropped. Those that are left are not
@@ -117,4 +129,57 @@ pub(super) fn held_by(standing: &Standing) -> BTreeSet<RuleName> {
     }
     let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
     rules.map(|rule| rule.rule.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use keywright_core::Tag;
+    use keywright_store::switch::KeySpace;
+
+    use super::{KeySpaces, Source, effective, effective_on_reload};
+    use crate::config::Config;
+    use crate::switch::rule_name;
+
+    fn config(mode: &str) -> Config {
+        let text = format!(
+            "[store]\nurl = \"mysql://root@127.0.0.1:1/s\"\n\
+             [[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\nadmin = \"mysql://root@127.0.0.1:3\"\n\
+             [[rule]]\ntable = \"a.b\"\ncolumn = \"id\"\nkey = \"segment:a\"\nmode = \"{mode}\"\n"
+        );
+        Config::parse(&text).unwrap()
+    }
+
+    /// The rule's tables have keys, or none.
+    fn known(config: &Config, has_keys: bool) -> KeySpaces {
+        let source = Source {
+            keys: has_keys.then(|| KeySpace::Tag(Tag::parse("a").unwrap())),
+            servers: BTreeSet::new(),
+        };
+        let rules = config.rules.iter();
+        rules
+            .map(|rule| (rule_name(rule), source.clone()))
+            .collect()
+    }
+
+    #[test]
+    fn the_way_back_and_who_observes_need_no_fence() {
+        for (mode, has_keys, at_start, on_reload) in [
+            ("observe", false, false, false),
+            // One that starts may leave the tables their keys, and give some.
+            ("observe", true, true, false),
+            ("rewrite", false, true, true),
+            ("rewrite", true, true, true),
+        ] {
+            let config = config(mode);
+            let known = known(&config, has_keys);
+            let needs = |config: Config| config.rules.iter().any(|rule| rule.needs_fence);
+            let found = (
+                needs(effective(&config, Some(&known))),
+                needs(effective_on_reload(&config, Some(&known))),
+            );
+            assert_eq!(found, (at_start, on_reload), "{mode} {has_keys}");
+        }
+    }
 }

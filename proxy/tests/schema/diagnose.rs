@@ -75,6 +75,16 @@ fn the_fence_is_missing_and_why() {
         ]
     );
     assert_eq!(missing, 1);
+    let observes = config("segment:orders", "mode = \"observe\"");
+    let (told, missing) = of(&observes, "MyISAM", None);
+    assert_eq!(
+        told,
+        [
+            "W `shop`.`orders` is MyISAM, and the fence needs InnoDB. While its rule observes, that does no harm. Before it is to give keys: \
+             ALTER TABLE `shop`.`orders` ENGINE = InnoDB, or write fence = false in the table's rule"
+        ]
+    );
+    assert_eq!(missing, 0);
     let (told, missing) = of(&fence("fence = false"), "MyISAM", None);
     let engine = format!("W `shop`.`orders` is MyISAM, and the fence needs InnoDB: {behind}");
     assert_eq!(told, [engine]);

@@ -66,21 +66,20 @@ fn a_table_that_keeps_no_fence_is_refused(flavour: Flavour) -> Result<()> {
             &format!("CREATE TABLE {engine} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE = {engine}"),
         )?;
     }
-    for mode in ["rewrite", "observe"] {
-        let wanted = with(&config, rule("shop.*", mode, true));
-        let checked = ProxyProcess::command(&wanted, &["check"])?;
-        assert!(!checked.status.success(), "{mode}");
-        let said = String::from_utf8(checked.stdout)?;
-        let refused = format!("{:#}", ProxyProcess::start(wanted).map(drop).unwrap_err());
-        for engine in &engines {
-            let output = format!(
-                "`shop`.`{engine}` is {engine}, and the fence needs InnoDB: ALTER TABLE `shop`.`{engine}` ENGINE = InnoDB, or write fence = false"
-            );
-            assert_has(&said, &[&format!("error: {output}")]);
-            assert_has(&refused, &[&output]);
-        }
-        assert!(!said.contains("`shop`.`orders` is"), "{said}");
+    let wanted = with(&config, rule("shop.*", "rewrite", true));
+    let checked = ProxyProcess::command(&wanted, &["check"])?;
+    assert!(!checked.status.success());
+    let said = String::from_utf8(checked.stdout)?;
+    let refused = format!("{:#}", ProxyProcess::start(wanted).map(drop).unwrap_err());
+    for engine in &engines {
+        let output = format!(
+            "`shop`.`{engine}` is {engine}, and the fence needs InnoDB: ALTER TABLE `shop`.`{engine}` ENGINE = InnoDB, or write fence = false"
+        );
+        assert_has(&said, &[&format!("error: {output}")]);
+        assert_has(&refused, &[&output]);
     }
+    assert!(!said.contains("`shop`.`orders` is"), "{said}");
+    while_a_rule_observes_it_needs_no_fence(&config)?;
     // A reload is refused whole.
     let mut proxy = ProxyProcess::start(with(&config, rule("shop.orders", "rewrite", true)))?;
     let key = |proxy: &ProxyProcess| -> Result<u64> {
@@ -105,6 +104,27 @@ fn a_table_that_keeps_no_fence_is_refused(flavour: Flavour) -> Result<()> {
     let mut wire = without.wire("shop")?;
     let native = wire.run("INSERT INTO MyISAM (a) VALUES (1)")?;
     assert!(native.last_insert_id >= 1000);
+    Ok(())
+}
+
+/// It is told all the same, and keys are refused to the table.
+fn while_a_rule_observes_it_needs_no_fence(config: &ProxyConfig) -> Result<()> {
+    let observes = with(config, rule("shop.My*", "observe", true));
+    let output = "`shop`.`MyISAM` is MyISAM, and the fence needs InnoDB. While its rule observes, that does no harm";
+    let said = ProxyProcess::said(&observes, &["check"])?;
+    assert_has(&said, &[&format!("warning: {output}")]);
+    let mut proxy = ProxyProcess::start(observes)?;
+    assert_has(&proxy.log(), &[output]);
+    proxy.reload(with(config, rule("shop.My*", "rewrite", true)))?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(proxy
+            .log()
+            .contains("reload failed, keeping the previous configuration"))
+    })?;
+    let refused = "`shop`.`MyISAM` is MyISAM, and the fence needs InnoDB: ALTER TABLE";
+    assert_has(&proxy.log(), &[refused]);
+    // Others wait for one that was killed.
+    proxy.stop()?;
     Ok(())
 }
 

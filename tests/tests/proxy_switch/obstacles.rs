@@ -149,6 +149,36 @@ fn a_table_that_can_have_no_fence_any_more_goes_back() -> Result<()> {
     shop.wait_for(None)
 }
 
+/// The file says nothing of a fence: who is to give no keys needs none.
+#[test]
+fn a_reload_takes_keys_back_from_a_table_that_can_have_no_fence_any_more() -> Result<()> {
+    if !Flavour::MariaDb.is_wanted() {
+        return Ok(());
+    }
+    let shop = Shop::new(Flavour::MariaDb)?;
+    shop.server.run(
+        "shop",
+        "ALTER TABLE orders MODIFY id BIGINT UNSIGNED AUTO_INCREMENT",
+    )?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    let insert = |proxy: &ProxyProcess| -> Result<u64> {
+        id(proxy
+            .wire("shop")?
+            .query("INSERT INTO orders (a) VALUES (1)")?)
+    };
+    let key = insert(&proxy)?;
+    shop.server.run(
+        "shop",
+        "ALTER TABLE orders PARTITION BY HASH (id) PARTITIONS 4",
+    )?;
+    proxy.reload(shop.with("one", "observe"))?;
+    shop.wait_for(None)?;
+    let native = insert(&proxy)?;
+    assert!(native > key, "{native} {key} {}", proxy.log());
+    Ok(())
+}
+
 pub(crate) fn a_column_without_room_for_keys_stays_native(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
     shop.server.run(

@@ -78,9 +78,9 @@ impl Running<'_> {
             bail!("the store does not say where keys come from now");
         }
         let known = standing.as_ref().map(in_force::key_spaces_of);
-        let effective = Arc::new(in_force::effective(&config, known.as_ref()));
+        let effective = in_force::effective_on_reload(&config, known.as_ref());
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
-        let begun = SchemaRefresh::begin(effective, counters, board, false);
+        let begun = SchemaRefresh::begin(Arc::new(effective), counters, board, false);
         let schema_refresh = match &mut self.switching {
             Some(switching) => switching.beat_during(begun).await?,
             None => {

@@ -2,35 +2,44 @@
 
 use keywright_session::Mode;
 
+use crate::config::Configured;
 use crate::schema::fence::{Lack, lacking};
 use crate::schema::finding::{Finding, OfTable, Severity};
-use crate::schema::key_column::Partitions;
+use crate::schema::key_column::{KeyColumn, Partitions};
 use crate::schema::matched::Matched;
 
 pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     let missing = Severity::Warning.of_each(missing(matched));
-    let unfenceable = Severity::Error.of_each(unfenceable(matched));
+    let refused = Severity::Error.of_each(unfenceable(matched, true));
+    let observed = Severity::Warning.of_each(unfenceable(matched, false));
     let findings = missing
         .into_iter()
         .chain(ignored(matched))
         .chain(removed(matched));
-    findings.chain(unfenceable).collect()
+    findings.chain(refused).chain(observed).collect()
 }
 
-/// Tables that a rule wants the fence on, and that can have none: the rule would block no native ids there.
-fn unfenceable(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
-    matched
-        .with_rule()
-        .filter(|(configured, column)| configured.fence && column.is_unfenceable())
-        .map(|(_, column)| {
-            let name = column.quoted_table();
-            let message = format!(
-                "{name} {}: {}, or write fence = false in the table's rule, and ids of the server's own go on to come beside the keys",
-                column.why_unfenceable(),
-                column.makes_fenceable()
-            );
-            OfTable::new(&name, message)
-        })
+/// Tables that a rule wants the fence on, and that can have none: the rule would block no native ids there. Of rules that need it now
+/// (`is_needed`), or of those that only observe.
+fn unfenceable(matched: &Matched<'_>, is_needed: bool) -> impl Iterator<Item = OfTable> {
+    let is_unfenceable = move |(configured, column): &(&Configured, &KeyColumn)| {
+        configured.fence && configured.needs_fence == is_needed && column.is_unfenceable()
+    };
+    let tables = matched.with_rule().filter(is_unfenceable);
+    tables.map(move |(_, column)| {
+        let name = column.quoted_table();
+        let (why, mend) = (column.why_unfenceable(), column.makes_fenceable());
+        let message = match is_needed {
+            true => format!(
+                "{name} {why}: {mend}, or write fence = false in the table's rule, and ids of the server's own go on to come beside the keys"
+            ),
+            false => format!(
+                "{name} {why}. While its rule observes, that does no harm. Before it is to give keys: {mend}, or write fence = false in \
+                 the table's rule"
+            ),
+        };
+        OfTable::new(&name, message)
+    })
 }
 
 /// Tables whose fence a direct INSERT IGNORE does not fail at: MariaDB leaves the row out where the fence is not the largest number
