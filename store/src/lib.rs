@@ -58,7 +58,7 @@ pub use engine::innermost::innermost;
 pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use feed::FeedStats;
-pub use host::host;
+pub use host::{holder, host};
 pub use keys::{
     Finding, FollowedUsers, GroupStats, Keys, OrderNode, OrderStats, Severity, SlotGroupsRecorded,
     StoreBuckets, StoreUp,

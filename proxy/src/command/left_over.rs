@@ -9,10 +9,19 @@ use keywright_proxy::schema::{self, Finding, Severity, Snapshot};
 use keywright_proxy::switch::{rule_name, server_identities};
 use keywright_session::in_lower_case;
 use keywright_store::Keys;
-use keywright_store::switch::{InForce, Phase, RuleName, Standing, Switchboard, WantedKeys};
+use keywright_store::switch::{InForce, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys};
 use tokio::time::timeout;
 
-use super::wanted::{named, place_of};
+use super::wanted::{host_of, named, place_of};
+
+/// A place whose configuration has a rule.
+#[derive(Debug, Clone, Copy)]
+struct Elsewhere<'a> {
+    place: &'a str,
+    /// The program on its host that was heard of last; which file a program reads the store does not know. `None`: those that were there have
+    /// said that they end, or were forgotten.
+    program: Option<&'a Peer>,
+}
 
 /// How long the store is waited for, milliseconds: a program that starts while it is away is not to wait for this, too.
 const STORE_MS_MAX: u64 = 1_000;
@@ -95,8 +104,11 @@ pub(super) async fn rules((config, file): (&Config, &Path), keys: &Keys) -> Vec<
         Ok(Err(_)) | Err(_) => Vec::new(),
     };
     let place = place_of(file);
+    let holder = keywright_store::holder();
+    let mut others = standing.peers.clone();
+    others.retain(|peer| peer.holder != holder);
     let told = left.into_iter().map(|known| {
-        let has_it = elsewhere(known, &place, &all_wanted);
+        let has_it = elsewhere(known, &place, (all_wanted.as_slice(), others.as_slice()));
         told(known, has_it, is_of_another(&known.rule, config))
     });
     told.collect()
@@ -110,16 +122,47 @@ fn not_here<'a>(config: &Config, standing: &'a Standing) -> Vec<&'a InForce> {
         .collect()
 }
 
-/// Another place than this one whose configuration has the rule, and these keys.
+/// Another place than this one whose configuration has the rule, and these keys: of several, the one on whose host a program was heard of last.
 fn elsewhere<'a>(
     known: &InForce,
     place: &str,
-    all_wanted: &'a [(String, WantedKeys)],
-) -> Option<&'a str> {
-    let mut others = all_wanted.iter().filter(|(at, _)| at != place);
-    let has_it =
-        |(_, its): &&(String, WantedKeys)| its.rule == known.rule && its.keys == known.keys;
-    others.find(has_it).map(|(at, _)| at.as_str())
+    (all_wanted, programs): (&'a [(String, WantedKeys)], &'a [Peer]),
+) -> Option<Elsewhere<'a>> {
+    let has_it = |(at, its): &&(String, WantedKeys)| {
+        at != place && its.rule == known.rule && its.keys == known.keys
+    };
+    let places = all_wanted.iter().filter(has_it).map(|(at, _)| Elsewhere {
+        place: at,
+        program: heard_last(at, programs),
+    });
+    places.min_by_key(|its| its.program.map_or(u64::MAX, |program| program.silent_ms))
+}
+
+/// Of programs on the host of a place.
+fn heard_last<'a>(place: &str, programs: &'a [Peer]) -> Option<&'a Peer> {
+    let host = host_of(place)?;
+    let there = programs.iter();
+    there
+        .filter(|program| program.host() == Some(host))
+        .min_by_key(|program| program.silent_ms)
+}
+
+impl Elsewhere<'_> {
+    /// That it does, and whether anybody goes by it.
+    fn has_it(&self) -> String {
+        let Self { place, program } = self;
+        match program {
+            Some(program) if !program.is_silent() => format!("That of {place} has it"),
+            Some(program) => {
+                let silent = Duration::from_secs(program.silent_ms / 1_000);
+                format!(
+                    "That of {place} has it, and no program on that host was heard of for {}",
+                    humantime::format_duration(silent)
+                )
+            }
+            None => format!("That of {place} had it, and no program is known on that host now"),
+        }
+    }
 }
 
 /// Whether a rule here may be for tables of that one.
@@ -155,7 +198,7 @@ fn may_share(one: &str, other: &str) -> bool {
 }
 
 /// `elsewhere`: a place that has the rule. `is_of_another`: a rule here may be for its tables.
-fn told(known: &InForce, elsewhere: Option<&str>, is_of_another: bool) -> Finding {
+fn told(known: &InForce, elsewhere: Option<Elsewhere<'_>>, is_of_another: bool) -> Finding {
     let RuleName { tables, column } = &known.rule;
     let left = format!(
         "the store says that rule {tables}, column {column}, gives keys from {} on a server behind a listener, and this configuration has no such \
@@ -168,8 +211,9 @@ fn told(known: &InForce, elsewhere: Option<&str>, is_of_another: bool) -> Findin
         (_, true) => Severity::Warning.of(format!(
             "{left}: INSERTs on its tables go by another rule here, if that is for them. Write the rule again, before that one; {back}"
         )),
-        (Some(place), false) => Severity::Note.of(format!(
-            "{left}. That of {place} has it. If INSERTs on its tables come here, write it here, too: they {refused}"
+        (Some(elsewhere), false) => Severity::Note.of(format!(
+            "{left}. {}. If INSERTs on its tables come here, write it here, too: they {refused}",
+            elsewhere.has_it()
         )),
         (None, false) => Severity::Warning.of(format!(
             "{left}: INSERTs on its tables {refused}. Write the rule again, unless none come here; {back}"
@@ -182,9 +226,9 @@ mod tests {
     use keywright_core::Tag;
     use keywright_proxy::config::Config;
     use keywright_proxy::schema::Severity;
-    use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing, WantedKeys};
+    use keywright_store::switch::{InForce, KeySpace, Peer, Phase, RuleName, Standing, WantedKeys};
 
-    use super::{elsewhere, is_of_another, may_share, not_here, stays_native, told};
+    use super::{Elsewhere, elsewhere, is_of_another, may_share, not_here, stays_native, told};
 
     fn name(tables: &str) -> RuleName {
         RuleName {
@@ -309,19 +353,62 @@ mod tests {
             (at("there", "a.other", true), None),
         ] {
             let all_wanted = [wanted];
-            let found = elsewhere(&left, "here", &all_wanted);
-            assert_eq!(found, has_it, "{all_wanted:?}");
+            let found = elsewhere(&left, "here", (all_wanted.as_slice(), &[]));
+            assert_eq!(found.map(|its| its.place), has_it, "{all_wanted:?}");
         }
         let refused = "without a key";
+        let there = Elsewhere {
+            place: "there",
+            program: None,
+        };
         for (place, is_of_another, severity, is_refused) in [
-            (Some("there"), false, Severity::Note, true),
+            (Some(there), false, Severity::Note, true),
             (None, false, Severity::Warning, true),
-            (Some("there"), true, Severity::Warning, false),
+            (Some(there), true, Severity::Warning, false),
             (None, true, Severity::Warning, false),
         ] {
             let said = told(&left, place, is_of_another);
             assert_eq!(said.severity, severity, "{said:?}");
             assert_eq!(said.message.contains(refused), is_refused, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn whether_anybody_goes_by_another_file_is_said() {
+        let left = known("a.gone", true, None);
+        let wanted = WantedKeys {
+            rule: left.rule.clone(),
+            keys: left.keys.clone(),
+        };
+        let all_wanted =
+            ["far /a.toml", "near /b.toml"].map(|place| (place.to_owned(), wanted.clone()));
+        let peer = |holder: &str, silent_ms: u64| Peer {
+            program: holder.to_owned(),
+            holder: holder.to_owned(),
+            silent_ms,
+            held: None,
+        };
+        let nobody = "That of far /a.toml had it, and no program is known on that host now. If";
+        let silent =
+            "That of near /b.toml has it, and no program on that host was heard of for 2m 5s. If";
+        for (programs, said) in [
+            (vec![], nobody),
+            (vec![peer("other pid 1", 0)], nobody),
+            (vec![peer("near pid 1", 125_000)], silent),
+            (
+                vec![peer("near pid 1", 125_000), peer("near pid 2", 3_000)],
+                "That of near /b.toml has it. If",
+            ),
+            (
+                vec![peer("near pid 1", 3_000), peer("far pid 2", 900)],
+                "That of far /a.toml has it. If",
+            ),
+        ] {
+            let known = (all_wanted.as_slice(), programs.as_slice());
+            let found = elsewhere(&left, "here /c.toml", known);
+            let finding = told(&left, found, false);
+            assert_eq!(finding.severity, Severity::Note);
+            assert!(finding.message.contains(said), "{programs:?} {finding:?}");
         }
     }
 }

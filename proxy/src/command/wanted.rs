@@ -36,6 +36,11 @@ pub(super) fn place_of(file: &Path) -> String {
     place.chars().take(PLACE_CHARS_MAX).collect()
 }
 
+/// The name of the machine that a place is on.
+pub(super) fn host_of(place: &str) -> Option<&str> {
+    place.split_once(' ').map(|(host, _)| host)
+}
+
 /// Whether a program of this place is to switch a rule's tables to what its configuration wants, where something else is in force (`from`).
 /// `all`: what the configurations of all places wanted when that was in force last.
 pub(super) fn is_news(

@@ -2,6 +2,7 @@
 
 use keywright_core::Tag;
 
+use crate::host::host_of;
 use crate::switch::space::KeySpace;
 
 /// How far the attempt is that is under way.
@@ -77,8 +78,13 @@ const SILENT_MS: u64 = 3_000;
 
 impl Peer {
     /// Whether it has probably ended.
-    pub(crate) fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         self.silent_ms > SILENT_MS
+    }
+
+    /// The name of the machine that it runs on.
+    pub fn host(&self) -> Option<&str> {
+        host_of(&self.holder)
     }
 }
 

@@ -59,6 +59,11 @@ pub(crate) fn a_rule_that_a_file_lacks_is_told(flavour: Flavour) -> Result<()> {
     let said = ProxyProcess::said(&config, &["check"])?;
     // The file of the program that has switched the table has it.
     assert_has(&said, &[&format!("store: note: {lacks}")]);
+    assert_has(&said, &["had it, and no program is known on that host now"]);
+    let mut serves = ProxyProcess::start(has)?;
+    let said = ProxyProcess::said(&config, &["check"])?;
+    assert_has(&said, &[&format!("store: note: {lacks}"), "has it. If"]);
+    serves.stop()?;
     server.run("keywright", "DELETE FROM keywright_wanted")?;
     let said = ProxyProcess::said(&config, &["check"])?;
     assert_has(&said, &[&format!("store: warning: {lacks}")]);
