@@ -4,6 +4,7 @@ mod ahead;
 mod failover;
 mod fence;
 mod ignore;
+mod killed;
 mod later;
 mod obstacles;
 mod replaced;
@@ -35,6 +36,10 @@ use ignore::{
 use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, assert_has, capability, command, make_store, wait_until,
+};
+use killed::{
+    another_program_switches_where_the_one_that_leads_dies_behind_a_fence,
+    another_program_switches_where_the_one_that_leads_dies_while_it_waits,
 };
 use later::a_program_dies_before_the_fence_of_a_late_table;
 use obstacles::{
@@ -92,6 +97,8 @@ keywright_testkit::on_both_flavours!(
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_program_that_stops_while_it_starts_leaves_nothing_behind,
     a_program_that_is_killed_while_it_leads_holds_nobody_up,
+    another_program_switches_where_the_one_that_leads_dies_while_it_waits,
+    another_program_switches_where_the_one_that_leads_dies_behind_a_fence,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_transaction_that_holds_the_switch_up_is_named_until_it_ends,
     a_transaction_through_another_program_is_named_there,

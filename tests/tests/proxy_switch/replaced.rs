@@ -22,12 +22,12 @@ const REPEATED_MAX: Duration = Duration::from_secs(60);
 /// Keys that a client gets at least between two failovers.
 const KEYS_BETWEEN: u64 = 100;
 
-const TABLE: &str = "CREATE DATABASE shop; USE shop; \
+pub(super) const TABLE: &str = "CREATE DATABASE shop; USE shop; \
                      CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
 
 /// What a client got, on one listener of one program.
 #[derive(Default)]
-struct Client {
+pub(super) struct Client {
     ids: Mutex<Vec<u64>>,
     count: AtomicU64,
     failed: Mutex<Vec<String>>,
@@ -35,7 +35,7 @@ struct Client {
 
 impl Client {
     /// Inserts until it is over. A connection that is cut is made anew.
-    fn run(&self, port: u16, is_over: &AtomicBool) {
+    pub(super) fn run(&self, port: u16, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Acquire) {
             if let Ok(mut wire) = Wire::connect_tcp(port, &Login::root("shop")) {
                 self.insert_on(&mut wire, is_over);
@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    fn wait_for_more(&self, count: u64, within: Duration) -> Result<Duration> {
+    pub(super) fn wait_for_more(&self, count: u64, within: Duration) -> Result<Duration> {
         let (began, before) = (Instant::now(), self.count.load(Ordering::Acquire));
         while self.count.load(Ordering::Acquire) < before + count {
             let failed = self.failed.lock().unwrap();
@@ -169,9 +169,18 @@ fn fail_over_with(flavour: Flavour, key: &str) -> Result<()> {
         is_over.store(true, Ordering::Release);
         done
     })?;
+    no_id_came_twice(&fleet.clients, [&fleet.serving, &other], &fleet.logs())
+}
+
+/// No client heard of an error, what clients were told is there, and behind the fence nothing else comes.
+pub(super) fn no_id_came_twice(
+    clients: &[Arc<Client>],
+    servers: [&Upstream; 2],
+    logs: &str,
+) -> Result<()> {
     let mut told = Vec::new();
-    for client in &fleet.clients {
-        assert_eq!(*client.failed.lock().unwrap(), [""; 0], "{}", fleet.logs());
+    for client in clients {
+        assert_eq!(*client.failed.lock().unwrap(), [""; 0], "{logs}");
         told.append(&mut client.ids.lock().unwrap());
     }
     let count = told.len();
@@ -179,7 +188,7 @@ fn fail_over_with(flavour: Flavour, key: &str) -> Result<()> {
     told.dedup();
     assert_eq!(told.len(), count, "an id was told twice");
     let mut rows = Vec::new();
-    for server in [&fleet.serving, &other] {
+    for server in servers {
         let ids = server.wire("shop")?.rows("SELECT id FROM orders")?;
         rows.extend(ids.into_iter().flatten());
         let direct = server
