@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use anyhow::{Context as _, ensure};
 use keywright_testkit::{Flavour, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
 
 use crate::{Shop, id, rule};
@@ -65,8 +66,20 @@ pub(crate) fn what_is_in_the_way_is_told_before(flavour: Flavour) -> Result<()> 
     assert_has(&said, &["no table can be switched", "1 XA transaction(s)"]);
     let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
     proxy.reload(wanted)?;
-    wait_until("the XA transaction to be told", WAIT_MAX, || {
-        Ok(proxy.log().contains("1 XA transaction(s)"))
+    let told = wait_until("the XA transaction to be told", WAIT_MAX, || {
+        let log = proxy.log();
+        ensure!(
+            proxy.is_running()? && !log.contains("reload failed"),
+            "nothing is told any more"
+        );
+        Ok(log.contains("1 XA transaction(s)"))
+    });
+    told.with_context(|| {
+        let store = shop.server.run(
+            "keywright",
+            "SELECT phase, leader, attempt FROM keywright_switch; SELECT * FROM keywright_program; XA RECOVER",
+        );
+        format!("{store:?}\n{}", proxy.log())
     })?;
     assert_eq!(shop.in_force()?, None);
     assert_eq!(
