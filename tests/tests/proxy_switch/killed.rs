@@ -28,8 +28,8 @@ const SWITCHED_MAX: Duration = Duration::from_secs(30);
 /// What each client gets at least before and behind it.
 const IDS: u64 = 20;
 
-/// The phase of the attempt, and how many programs hold for one.
-const HOLDING: &str = "SELECT phase, (SELECT COUNT(*) FROM keywright_program WHERE held IS NOT NULL) FROM keywright_switch";
+/// The phase of the attempt, and how many programs hold for it.
+const HOLDING: &str = "SELECT s.phase, (SELECT COUNT(*) FROM keywright_program p WHERE p.held = s.attempt) FROM keywright_switch s";
 
 /// Where the program is that leads when it is killed.
 #[derive(Debug, Clone, Copy)]
