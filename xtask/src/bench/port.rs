@@ -1,5 +1,6 @@
 //! `cargo xtask bench port`: how many ids key ports give, over HTTP and beside a server of Redis, all in one run.
 
+mod cores;
 mod idle;
 mod load;
 mod served;
@@ -14,6 +15,7 @@ use super::machine;
 use super::report::{Limit, Report, Section, Table, Target};
 use super::rounds::{Rounds, interleave};
 use crate::shell::step;
+use cores::Cores;
 use load::{Ask, Load};
 use served::{Served, Servers};
 
@@ -63,7 +65,8 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
     step("building the program, starting it and servers of Redis");
     let tools = RedisTools::get()?;
     let dir = TempDir::new()?;
-    let servers = Servers::start(&tools, dir.path())?;
+    let cores = Cores::get()?;
+    let servers = Servers::start(&tools, dir.path(), cores)?;
     let started = Instant::now();
     let contenders: Vec<Contender> = Served::ALL
         .into_iter()
@@ -73,7 +76,7 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
     let figures = interleave(&contenders, sizes.rounds, |(served, load)| {
         let before = servers.confirmations(served)?;
         let before_ns = servers.cpu_ns(served)?;
-        let run = load::run(servers.port(served), load, sizes.run_ms)?;
+        let run = load::run(servers.port(served), load, sizes.run_ms, cores)?;
         let used_ns = servers.cpu_ns(served)?.saturating_sub(before_ns);
         let ids = run.ids_per_s * sizes.run_ms as f64 / 1e3;
         Ok(Figures {
@@ -138,7 +141,8 @@ fn section(
         text: vec![
             format!(
                 "Each client is a connection, for {} ms a run, from threads of the benchmark itself, which writes its requests and counts ends of \
-                 answers; client and server share the machine. Latencies are those of a whole pipeline.\nThe store is a file of this machine. \
+                 answers. Latencies are those of a whole pipeline.\nEvery server has one core, and so one thread of keywright. The clients have the \
+                 others; a client that is alone shares the server's core, since the two take turns.\nThe store is a file of this machine. \
                  redis-server keeps nothing (in memory), or each number before it answers (appendfsync always).",
                 sizes.run_ms
             ),

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use keywright_testkit::WAIT_MAX;
 
+use super::cores::Cores;
+
 /// Requests of a pipeline.
 const PIPELINE: usize = 16;
 
@@ -114,12 +116,16 @@ impl Ask {
 /// Has clients ask for so long.
 ///
 /// # Errors
-/// A server breaks a connection off, or refuses.
-pub(super) fn run(port: u16, load: Load, run_ms: u64) -> Result<Run> {
+/// A server breaks a connection off, or refuses; the kernel gives clients no core.
+pub(super) fn run(port: u16, load: Load, run_ms: u64, cores: Cores) -> Result<Run> {
     let over = AtomicBool::new(false);
     let began = Instant::now();
     let mut latencies_ns = thread::scope(|scope| {
-        let clients = (0..load.clients).map(|_| scope.spawn(|| client(port, load.ask, &over)));
+        let client = || {
+            cores.enter_as_client(load)?;
+            client(port, load.ask, &over)
+        };
+        let clients = (0..load.clients).map(|_| scope.spawn(client));
         let clients: Vec<_> = clients.collect();
         thread::sleep(Duration::from_millis(run_ms));
         over.store(true, Ordering::Relaxed);

@@ -12,6 +12,7 @@ use keywright_testkit::redis::{RedisServer, RedisTools, RespClient};
 use keywright_testkit::{WAIT_MAX, free_port, wait_until, workspace_root};
 
 use super::super::machine::cpu_ns;
+use super::cores::Cores;
 use super::load::{Ask, Load};
 use crate::shell::{cargo, run};
 
@@ -124,21 +125,24 @@ pub(super) struct Confirmations {
 }
 
 impl Servers {
-    pub(super) fn start(tools: &RedisTools, dir: &Path) -> Result<Servers> {
+    /// On the servers' core, all but etcd.
+    pub(super) fn start(tools: &RedisTools, dir: &Path, cores: Cores) -> Result<Servers> {
         let on_disk = ["--appendonly", "yes", "--appendfsync", "always"];
         let etcd = EtcdCluster::start(1)?;
         let in_etcd = format!("etcd://127.0.0.1:{}/keywright", etcd.port(0));
         build()?;
-        Ok(Servers {
-            in_memory: RedisServer::start(tools, &["--appendonly", "no"])?,
-            on_disk: RedisServer::start(tools, &on_disk)?,
-            keywright: Keywright::start(dir, "distinct", Its::Distinct, None)?,
-            refilled: Keywright::start(dir, "refilled", Its::Refilled, None)?,
-            strict: [
-                Keywright::start(dir, "strict", Its::Strict, None)?,
-                Keywright::start(dir, "strict-etcd", Its::Strict, Some(&in_etcd))?,
-            ],
-            _etcd: etcd,
+        cores.as_server(|| {
+            Ok(Servers {
+                in_memory: RedisServer::start(tools, &["--appendonly", "no"])?,
+                on_disk: RedisServer::start(tools, &on_disk)?,
+                keywright: Keywright::start(dir, "distinct", Its::Distinct, None)?,
+                refilled: Keywright::start(dir, "refilled", Its::Refilled, None)?,
+                strict: [
+                    Keywright::start(dir, "strict", Its::Strict, None)?,
+                    Keywright::start(dir, "strict-etcd", Its::Strict, Some(&in_etcd))?,
+                ],
+                _etcd: etcd,
+            })
         })
     }
 
