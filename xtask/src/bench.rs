@@ -204,8 +204,8 @@ impl Proxy {
 impl Port {
     fn run(self) -> Result<()> {
         let sizes = port::Sizes {
-            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 7 }),
-            run_ms: if self.quick { 500 } else { 2_000 },
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 15 }),
+            run_ms: if self.quick { 300 } else { 1_000 },
         };
         enough_to_write(self.write, sizes.rounds)?;
         show(&port::measure(sizes)?, Part::Port, self.write)

@@ -72,8 +72,11 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
         .into_iter()
         .flat_map(|served| served.loads().iter().map(move |&load| (served, load)))
         .collect();
+    // So that those that are compared run one after the other.
+    let mut in_turn = contenders.clone();
+    in_turn.sort_by_key(|&(served, load)| (load, served));
     step("ids");
-    let figures = interleave(&contenders, sizes.rounds, |(served, load)| {
+    let figures = interleave(&in_turn, sizes.rounds, |(served, load)| {
         let before = servers.confirmations(served)?;
         let before_ns = servers.cpu_ns(served)?;
         let run = load::run(servers.port(served), load, sizes.run_ms, cores)?;
@@ -140,7 +143,7 @@ fn section(
         title: "Ids of key ports",
         text: vec![
             format!(
-                "Each client is a connection, for {} ms a run, from threads of the benchmark itself, which writes its requests and counts ends of \
+                "Each client is a connection, for {} ms a run, from one thread of the benchmark itself, which writes requests and counts ends of \
                  answers. Latencies are those of a whole pipeline.\nEvery server has one core, and so one thread of keywright. The clients have the \
                  others; a client that is alone shares the server's core, since the two take turns.\nThe store is a file of this machine. \
                  redis-server keeps nothing (in memory), or each number before it answers (appendfsync always).",

@@ -267,7 +267,7 @@ impl Part {
                 "Written by `cargo xtask bench proxy --write`; without `--write` it is only shown. It takes about ten minutes.\n"
             }
             Part::Port => {
-                "Written by `cargo xtask bench port --write`; without `--write` it is only shown. It takes about six minutes.\n"
+                "Written by `cargo xtask bench port --write`; without `--write` it is only shown. It takes about eight minutes.\n"
             }
             Part::Store => {
                 "Written by `cargo xtask bench store --write`; without `--write` it is only shown. It takes about four minutes.\n"

@@ -2,12 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use keywright_testkit::WAIT_MAX;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::cores::Cores;
 
@@ -28,7 +30,7 @@ pub(super) enum Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Load {
     pub(super) ask: Ask,
-    /// Connections, a thread each.
+    /// Connections, which one thread serves.
     pub(super) clients: usize,
 }
 
@@ -120,24 +122,19 @@ impl Ask {
 pub(super) fn run(port: u16, load: Load, run_ms: u64, cores: Cores) -> Result<Run> {
     let over = AtomicBool::new(false);
     let began = Instant::now();
-    let mut latencies_ns = thread::scope(|scope| {
-        let client = || {
+    let asked = thread::scope(|scope| {
+        let clients = scope.spawn(|| {
             cores.enter_as_client(load)?;
-            client(port, load.ask, &over)
-        };
-        let clients = (0..load.clients).map(|_| scope.spawn(client));
-        let clients: Vec<_> = clients.collect();
+            ask(port, load, &over)
+        });
         thread::sleep(Duration::from_millis(run_ms));
         over.store(true, Ordering::Relaxed);
-        let mut all = Vec::new();
-        for client in clients {
-            match client.join() {
-                Ok(latencies_ns) => all.extend(latencies_ns?),
-                Err(_) => bail!("a client of the benchmark panicked"),
-            }
-        }
-        Ok(all)
-    })?;
+        clients.join()
+    });
+    let Ok(asked) = asked else {
+        bail!("the clients of the benchmark panicked");
+    };
+    let mut latencies_ns = asked?;
     let elapsed = began.elapsed();
     latencies_ns.sort_unstable();
     let (_, ahead) = load.ask.requests();
@@ -152,34 +149,97 @@ pub(super) fn run(port: u16, load: Load, run_ms: u64, cores: Cores) -> Result<Ru
 }
 
 /// Asks until it is over; how long each answer took, or each pipeline.
-fn client(port: u16, ask: Ask, over: &AtomicBool) -> Result<Vec<u64>> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).context("connecting")?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(WAIT_MAX))?;
-    let (request, ahead) = ask.requests();
-    let (head, last) = ask.answer();
-    let requests = request.repeat(ahead);
-    let mut bytes = vec![0; 64 << 10];
+fn ask(port: u16, load: Load, over: &AtomicBool) -> Result<Vec<u64>> {
     let mut latencies_ns = Vec::new();
-    let mut asked = Instant::now();
-    while !over.load(Ordering::Relaxed) {
-        stream.write_all(requests.as_bytes())?;
-        let mut left = ahead;
-        let mut is_first = true;
-        while left > 0 {
-            let read = stream.read(&mut bytes)?;
-            let read = bytes.get(..read).unwrap_or_default();
-            if read.is_empty() || (is_first && !read.starts_with(head)) {
-                bail!("{}: {}", ask.name(), read.escape_ascii());
-            }
-            is_first = false;
-            let ends = read.iter().filter(|byte| **byte == last).count();
-            left = left.saturating_sub(ends);
+    let mut bytes = vec![0; 64 << 10];
+    let mut clients = (0..load.clients)
+        .map(|_| Client::connect(port, load.ask))
+        .collect::<Result<Vec<_>>>()?;
+    // One that is alone waits in its read.
+    if let [client] = clients.as_mut_slice() {
+        while !over.load(Ordering::Relaxed) {
+            latencies_ns.extend(client.read(&mut bytes)?);
         }
-        let now = Instant::now();
-        let took_ns = now.duration_since(asked).as_nanos();
-        latencies_ns.push(u64::try_from(took_ns).unwrap_or(u64::MAX));
-        asked = now;
+        return Ok(latencies_ns);
+    }
+    while !over.load(Ordering::Relaxed) {
+        for at in with_answers(&clients)? {
+            if let Some(client) = clients.get_mut(at) {
+                latencies_ns.extend(client.read(&mut bytes)?);
+            }
+        }
     }
     Ok(latencies_ns)
+}
+
+/// Those whose connections have something to read; waits for the first.
+fn with_answers(clients: &[Client]) -> Result<Vec<usize>> {
+    let wait_ms = PollTimeout::try_from(WAIT_MAX)?;
+    let mut fds: Vec<PollFd<'_>> = clients
+        .iter()
+        .map(|client| PollFd::new(client.stream.as_fd(), PollFlags::POLLIN))
+        .collect();
+    if poll(&mut fds, wait_ms)? == 0 {
+        bail!("no answer within {} s", WAIT_MAX.as_secs());
+    }
+    let fds = fds.iter().enumerate();
+    let ready = fds.filter(|(_, fd)| fd.any().unwrap_or(true));
+    Ok(ready.map(|(at, _)| at).collect())
+}
+
+/// A connection that has asked.
+struct Client {
+    stream: TcpStream,
+    ask: Ask,
+    /// All requests of a pipeline.
+    requests: String,
+    /// Answers that are still to come.
+    left: usize,
+    is_first: bool,
+    asked: Instant,
+}
+
+impl Client {
+    fn connect(port: u16, ask: Ask) -> Result<Client> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).context("connecting")?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(WAIT_MAX))?;
+        let (request, ahead) = ask.requests();
+        let mut client = Client {
+            stream,
+            ask,
+            requests: request.repeat(ahead),
+            left: 0,
+            is_first: true,
+            asked: Instant::now(),
+        };
+        client.ask()?;
+        Ok(client)
+    }
+
+    fn ask(&mut self) -> Result<()> {
+        (_, self.left) = self.ask.requests();
+        self.is_first = true;
+        self.asked = Instant::now();
+        Ok(self.stream.write_all(self.requests.as_bytes())?)
+    }
+
+    /// Reads what is there. How long the answers took if they are whole now, nanoseconds; then it asks again.
+    fn read(&mut self, bytes: &mut [u8]) -> Result<Option<u64>> {
+        let (head, last) = self.ask.answer();
+        let read = self.stream.read(bytes)?;
+        let read = bytes.get(..read).unwrap_or_default();
+        if read.is_empty() || (self.is_first && !read.starts_with(head)) {
+            bail!("{}: {}", self.ask.name(), read.escape_ascii());
+        }
+        self.is_first = false;
+        let ends = read.iter().filter(|byte| **byte == last).count();
+        self.left = self.left.saturating_sub(ends);
+        if self.left > 0 {
+            return Ok(None);
+        }
+        let took_ns = self.asked.elapsed().as_nanos();
+        self.ask()?;
+        Ok(Some(u64::try_from(took_ns).unwrap_or(u64::MAX)))
+    }
 }
