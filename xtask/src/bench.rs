@@ -3,6 +3,7 @@
 //! ports give; and `cargo xtask bench store`: how many reservations each kind of store carries.
 
 mod calls;
+mod cores;
 mod fed;
 mod headlines;
 mod inserts;

@@ -1,6 +1,5 @@
 //! `cargo xtask bench port`: how many ids key ports give, over HTTP and beside a server of Redis, all in one run.
 
-mod cores;
 mod idle;
 mod load;
 mod served;
@@ -11,11 +10,11 @@ use anyhow::Result;
 use keywright_testkit::redis::RedisTools;
 use tempfile::TempDir;
 
+use super::cores::Cores;
 use super::machine;
 use super::report::{Limit, Report, Section, Table, Target};
 use super::rounds::{Rounds, interleave};
 use crate::shell::step;
-use cores::Cores;
 use load::{Ask, Load};
 use served::{Served, Servers};
 

@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use keywright_testkit::MariaServer;
 use tempfile::TempDir;
 
+use super::cores::Cores;
 use super::machine;
 use super::report::{Limit, Report, Section, Table, Target};
 use super::rounds::{Rounds, interleave};
@@ -69,7 +70,9 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
     let dir = TempDir::new().context("making a temporary directory")?;
     let script = dir.path().join("load.lua");
     fs::write(&script, include_str!("proxy/load.lua"))?;
-    let server = MariaServer::start()?;
+    ways::build()?;
+    let cores = Cores::get()?;
+    let server = cores.on_others(MariaServer::start)?;
     server.run("mysql", SCHEMA)?;
     server.run(
         "mysql",
@@ -78,7 +81,7 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
     ways::prepare(&server, dir.path())?;
     let mut hops = BTreeMap::new();
     for way in Way::ALL {
-        hops.insert(way, Hop::start(way, &server, dir.path())?);
+        hops.insert(way, Hop::start(way, &server, dir.path(), &cores)?);
     }
     let started = Instant::now();
     let mut contenders: Vec<Contender> = Statement::ALL
@@ -110,7 +113,8 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
             }
         }
         let before_ns = hop.cpu_ns()?;
-        let run = load::run(&script, hop.port(), statement, into, sizes.run_s)?;
+        let run =
+            cores.on_others(|| load::run(&script, hop.port(), statement, into, sizes.run_s))?;
         let used_ns = hop.cpu_ns()?.saturating_sub(before_ns);
         Ok(Figures {
             run,
@@ -119,7 +123,7 @@ pub(super) fn measure(sizes: Sizes) -> Result<Report> {
     })?;
     drop(hops);
     step("connections that are idle");
-    let idle = idle::measure(&server, dir.path(), sizes.rounds)?;
+    let idle = idle::measure(&server, dir.path(), sizes.rounds, &cores)?;
     Ok(Report {
         machine: machine::facts_of_proxies(&server, sizes.rounds, load_before, started.elapsed())?,
         sections: vec![section(&figures, sizes), idle],
@@ -136,8 +140,9 @@ fn section(figures: &Rounds<Contender, Figures>, sizes: Sizes) -> Section {
         title: "Statements through proxies",
         text: vec![
             format!(
-                "sysbench with `xtask/src/bench/proxy/load.lua`, {CLIENTS} connections, {} s a run; client, proxy and server share \
-                 the machine.\nThe proxy's CPU is the steadiest figure: user and system time of its process from \
+                "sysbench with `xtask/src/bench/proxy/load.lua`, {CLIENTS} connections, {} s a run.\nEach proxy has one core, and so one \
+                 thread of keywright; client and server share the others. So throughput is that of the server, unless a proxy takes more than its \
+                 core.\nThe proxy's CPU is the steadiest figure: user and system time of its process from \
                  `/proc/<pid>/task/*/schedstat`.",
                 sizes.run_s
             ),

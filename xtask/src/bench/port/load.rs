@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use keywright_testkit::WAIT_MAX;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::cores::Cores;
+use crate::bench::cores::Cores;
 
 /// Requests of a pipeline.
 const PIPELINE: usize = 16;
@@ -124,7 +124,11 @@ pub(super) fn run(port: u16, load: Load, run_ms: u64, cores: Cores) -> Result<Ru
     let began = Instant::now();
     let asked = thread::scope(|scope| {
         let clients = scope.spawn(|| {
-            cores.enter_as_client(load)?;
+            match load.clients {
+                // The two take turns.
+                1 => cores.enter_first()?,
+                _ => cores.enter_others()?,
+            }
             ask(port, load, &over)
         });
         thread::sleep(Duration::from_millis(run_ms));

@@ -11,8 +11,8 @@ use keywright_testkit::etcd::EtcdCluster;
 use keywright_testkit::redis::{RedisServer, RedisTools, RespClient};
 use keywright_testkit::{WAIT_MAX, free_port, wait_until, workspace_root};
 
+use super::super::cores::Cores;
 use super::super::machine::cpu_ns;
-use super::cores::Cores;
 use super::load::{Ask, Load};
 use crate::shell::{cargo, run};
 
@@ -131,7 +131,7 @@ impl Servers {
         let etcd = EtcdCluster::start(1)?;
         let in_etcd = format!("etcd://127.0.0.1:{}/keywright", etcd.port(0));
         build()?;
-        cores.as_server(|| {
+        cores.on_first(|| {
             Ok(Servers {
                 in_memory: RedisServer::start(tools, &["--appendonly", "no"])?,
                 on_disk: RedisServer::start(tools, &on_disk)?,

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use keywright_testkit::{Login, MariaServer, Wire};
 
 use super::ways::{Hop, Way};
+use crate::bench::cores::Cores;
 use crate::bench::machine::dirty_kb;
 use crate::bench::report::{Limit, Section, Table, Target};
 use crate::bench::rounds::{Rounds, interleave};
@@ -28,11 +29,16 @@ struct Figures {
 }
 
 /// Measures processes of its own, which have served nobody.
-pub(super) fn measure(server: &MariaServer, dir: &Path, rounds: u16) -> Result<Section> {
+pub(super) fn measure(
+    server: &MariaServer,
+    dir: &Path,
+    rounds: u16,
+    cores: &Cores,
+) -> Result<Section> {
     let figures = interleave(&WAYS, rounds.min(3), |way| {
         let table = way.table();
         server.run("bench", &format!("TRUNCATE {table}"))?;
-        let hop = Hop::start(way, server, dir)?;
+        let hop = Hop::start(way, server, dir, cores)?;
         let before = dirty_kb(of(&hop)?)?;
         let per_connection = |now: f64| (now - before) / CONNECTIONS as f64;
         let login = Login::root("bench");

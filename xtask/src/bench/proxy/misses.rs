@@ -9,8 +9,7 @@ const STATE: &str = "Before the first INSERT of a connection, a listener with ru
     statement and one more round trip, which HAProxy does not have. The proxy also reads the login, and the server pays for `LAST_INSERT_ID(k)`.";
 const KEYS: &str = "The proxy reads the statement and its answer, and writes keys in. HAProxy forwards both unread.";
 const READ: &str = "Behind rules the proxy reads the text of each statement to know what it is. HAProxy forwards it unread.";
-const SHARED_CORES: &str = "Client, proxy and server share the machine's cores, so throughput depends on what all three do. The proxy's CPU is \
-    the steadier figure.";
+const SHARED_CORES: &str = "Client and server share cores, so throughput depends on what both do. The proxy's CPU is the steadier figure.";
 
 /// Of its CPU.
 pub(super) fn of_cpu(statement: Statement, way: Way) -> Option<&'static str> {

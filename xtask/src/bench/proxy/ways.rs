@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use keywright_testkit::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_root};
 
+use super::super::cores::Cores;
 use super::super::machine::cpu_ns;
 use crate::shell::{cargo, run};
 
@@ -69,8 +70,8 @@ pub(super) struct Hop {
 }
 
 impl Hop {
-    /// Starts what stands on this way and waits until it accepts.
-    pub(super) fn start(way: Way, server: &MariaServer, dir: &Path) -> Result<Hop> {
+    /// Starts what stands on this way, on the first core, and waits until it accepts.
+    pub(super) fn start(way: Way, server: &MariaServer, dir: &Path, cores: &Cores) -> Result<Hop> {
         let port = match way {
             Way::Direct => {
                 return Ok(Hop {
@@ -85,11 +86,12 @@ impl Hop {
             Way::NoRule | Way::Segment | Way::Snowflake => keywright(way, server, port, dir)?,
         };
         let log = fs::File::create(dir.join(format!("{way:?}.log")))?;
-        let mut process = command
+        command
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
+            .stderr(log);
+        let mut process = cores
+            .on_first(|| Ok(command.spawn()?))
             .with_context(|| format!("starting {}", way.name()))?;
         wait_until(way.name(), WAIT_MAX, || {
             if let Some(status) = process.try_wait()? {
@@ -167,14 +169,18 @@ fn keywright(way: Way, server: &MariaServer, port: u16, dir: &Path) -> Result<Co
     Ok(command)
 }
 
-/// Builds the proxy and makes the store's tables and its tag.
-pub(super) fn prepare(server: &MariaServer, dir: &Path) -> Result<()> {
+/// The program, for release.
+pub(super) fn build() -> Result<()> {
     run(&mut cargo([
         "build",
         "--release",
         "--package",
         "keywright-proxy",
-    ]))?;
+    ]))
+}
+
+/// Makes the store's tables and its tag.
+pub(super) fn prepare(server: &MariaServer, dir: &Path) -> Result<()> {
     let mut command = keywright(Way::Segment, server, free_port()?, dir)?;
     let mut init = Command::new(command.get_program());
     command.stdin(Stdio::null());
