@@ -7,7 +7,6 @@ use std::time::Duration;
 use keywright_core::Cause;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
-use tracing::Instrument as _;
 
 use crate::config::port::PortProtocol;
 use crate::connection::acceptor::Accepted;
@@ -33,17 +32,17 @@ pub(super) async fn serve_port_client(
     buffers: Arc<Buffers>,
 ) {
     let number = shared.next_number();
-    let span = ConnectionSpan::of(number, client.address()).span();
-    let serves = serve((client, place), (port, number), shared, buffers);
+    let span = ConnectionSpan::of(number, client.address());
+    let serves = serve((client, place), (port, number, span), shared, buffers);
     // A box, so that clients of servers have no room for it in their tasks.
-    if let Err(error) = Box::pin(serves).instrument(span.clone()).await {
+    if let Err(error) = Box::pin(serves).await {
         span.in_scope(|| tracing::debug!(%error, "connection ended"));
     }
 }
 
 async fn serve(
     (client, place): (Accepted, ConnectionSlot),
-    (port, number): (usize, u64),
+    (port, number, span): (usize, u64, ConnectionSpan),
     shared: &Arc<Shared>,
     buffers: Arc<Buffers>,
 ) -> io::Result<()> {
@@ -84,6 +83,7 @@ async fn serve(
             let serving = PortServing {
                 port,
                 number,
+                span,
                 line,
                 snapshot,
                 keys,
@@ -97,6 +97,7 @@ async fn serve(
         PortProtocol::Http(limits) => {
             let serving = HttpServing {
                 port,
+                span,
                 line,
                 snapshot,
                 keys,

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::config::port::http::HttpLimits;
 use crate::connection::linger::{abandon, linger};
 use crate::connection::memory::Memory;
+use crate::connection::span::ConnectionSpan;
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
@@ -29,6 +30,8 @@ use crate::users::turns::Line;
 pub(crate) struct HttpServing {
     /// The port's place in the configuration.
     pub(crate) port: usize,
+    /// What the connection's log lines carry.
+    pub(crate) span: ConnectionSpan,
     /// Where the client waits until a password is looked at.
     pub(crate) line: Line,
     /// What is in force.
@@ -69,6 +72,7 @@ enum End {
 pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()> {
     let HttpServing {
         port,
+        span,
         line,
         snapshot,
         keys,
@@ -121,12 +125,12 @@ pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()
         End::Orderly => {}
         End::Fault(error) if error.is_parse() || error.is_parse_too_large() => {
             keys.figures.cut_off(CutOff::Protocol);
-            tracing::debug!(%error, "a client of the key port is disconnected");
+            span.in_scope(|| tracing::debug!(%error, "a client of the key port is disconnected"));
         }
         End::Fault(error) => return Err(io::Error::other(error)),
         End::CutOff(why) => {
             keys.figures.cut_off(why);
-            tracing::debug!(?why, "a client of the key port is disconnected");
+            span.in_scope(|| tracing::debug!(?why, "a client of the key port is disconnected"));
         }
     }
     let socket = connection.into_parts().io.into_inner();

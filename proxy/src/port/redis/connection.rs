@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::config::port::redis::RedisLimits;
 use crate::connection::buffers::{BUFFER_BYTES_MIN, Buffers};
 use crate::connection::linger::{abandon, linger};
+use crate::connection::span::ConnectionSpan;
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
@@ -33,6 +34,8 @@ pub(crate) struct PortServing {
     pub(crate) port: usize,
     /// The connection's number.
     pub(crate) number: u64,
+    /// What its log lines carry.
+    pub(crate) span: ConnectionSpan,
     /// Where the client waits until a password is looked at.
     pub(crate) line: Line,
     /// What is in force.
@@ -52,6 +55,7 @@ pub(crate) struct PortServing {
 /// One connection.
 pub(crate) struct Connection {
     stream: Stream,
+    span: ConnectionSpan,
     session: Session,
     context: PortContext,
     input: Input,
@@ -105,6 +109,7 @@ impl Connection {
         let now = Instant::now();
         Self {
             stream,
+            span: serving.span,
             session: Session::new((serving.number, serving.line), &context),
             context,
             input: Input {
@@ -136,7 +141,8 @@ impl Connection {
         let why = std::future::poll_fn(|waker| self.poll(waker)).await?;
         if let Some(why) = why {
             self.context.keys.figures.cut_off(why);
-            tracing::debug!(?why, "a client of the key port is disconnected");
+            self.span
+                .in_scope(|| tracing::debug!(?why, "a client of the key port is disconnected"));
         }
         if why == Some(CutOff::Unread) {
             return abandon(self.stream);
