@@ -109,6 +109,15 @@ impl CharsetClass {
             .map_or(Self::Letters, |(_, blanks)| Self::Blanks(blanks))
     }
 
+    /// Whether a text that has ASCII only is read in this class as in that.
+    pub fn reads_ascii_as(self, other: Self) -> bool {
+        let is_plain = |class| match class {
+            Self::Safe | Self::Letters | Self::Blanks(_) => true,
+            Self::NoAscii | Self::TrailByteMayBeBackslash => false,
+        };
+        self == other || (is_plain(self) && is_plain(other))
+    }
+
     /// The class of a collation by its number, as the handshake names character sets; the numbers are those of
     /// `information_schema.collations` on both flavours. That it is [`Self::Safe`] says nothing of names: those are read once the server
     /// has said what the character set is.

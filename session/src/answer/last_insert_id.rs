@@ -225,9 +225,13 @@ impl Connection {
         Effect {
             sees: used != LastInsertIdUse::Nothing,
             calls: used == LastInsertIdUse::Sees,
-            fires: match inserts {
-                true => !self.is_into_temporary(text) || may_have_query(text),
-                false => fires_triggers(kind) || used == LastInsertIdUse::Perhaps,
+            fires: match kind {
+                _ if inserts => !self.is_into_temporary(text) || may_have_query(text, 0),
+                // What is prepared is not carried out.
+                Kind::DropTable | Kind::Prepare => false,
+                // The table that is made may get rows of a query.
+                Kind::CreateTemporary | Kind::Ddl => may_have_query(text, 1),
+                _ => fires_triggers(kind) || used == LastInsertIdUse::Perhaps,
             },
             counts: used == LastInsertIdUse::Sees && names_row_count(text),
             change,
@@ -358,7 +362,7 @@ impl Connection {
 
 /// Whether statements of a kind may change rows, or call functions, although nothing in their texts shows it.
 fn fires_triggers(kind: Kind) -> bool {
-    // WITH may stand before UPDATE, ANALYZE carries out what it analyzes, and the table that is made may get rows of a query.
+    // WITH may stand before UPDATE, and ANALYZE carries out what it analyzes.
     matches!(
         kind,
         Kind::Insert
@@ -368,17 +372,17 @@ fn fires_triggers(kind: Kind) -> bool {
             | Kind::Delete
             | Kind::With
             | Kind::Analyze
-            | Kind::CreateTemporary
     )
 }
 
-/// Whether there may be a query in the text of an INSERT: what it reads may be a view that calls a function.
-fn may_have_query(text: &[u8]) -> bool {
-    let has = |word: &[u8]| {
-        let mut parts = text.windows(word.len());
-        parts.any(|part| part.eq_ignore_ascii_case(word))
+/// Whether there may be a query in a text: what it reads may be a view that calls a function. `tables`: how often the text has TABLE in
+/// any case, which is a query elsewhere.
+fn may_have_query(text: &[u8], tables: usize) -> bool {
+    let found = |word: &[u8]| {
+        let parts = text.windows(word.len());
+        parts.filter(|part| part.eq_ignore_ascii_case(word)).count()
     };
-    has(b"select") || has(b"table")
+    found(b"select") > 0 || found(b"table") > tables
 }
 
 /// Whether a text has the name of LAST_INSERT_ID(), or of a variable that shows it, anywhere in it. At memory speed: it may be long.

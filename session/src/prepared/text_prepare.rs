@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    CharsetClass, InsertHead, Kind, Plan, PrepareSource, Unread, Unsupported, execute_by,
+    CharsetClass, InsertHead, Kind, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
     quote_string, without_terminator,
 };
 use keywright_wire::answer::{End, Shape};
@@ -208,8 +208,15 @@ impl Connection {
             return self.ask_context().into();
         }
         let own = execute_by(OWN_NAME, query.text, &self.context.modes);
+        // What is not ASCII is looked at with the character set itself.
+        let charset = self.context.modes.charset;
+        let modes = Modes {
+            charset,
+            ..statement.modes
+        };
         let is_same = statement.database == self.context.database
-            && statement.modes == self.context.modes
+            && modes == self.context.modes
+            && statement.modes.charset.reads_ascii_as(charset)
             && !self.reads_otherwise(&statement.read_in, &statement.text)
             && !statement.is_doubtful
             && is_plain_name(name);
