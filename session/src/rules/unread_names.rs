@@ -10,6 +10,9 @@ use crate::rules::Rules;
 use crate::rules::names::in_lower_case;
 use crate::rules::outline::Outline;
 
+/// Texts up to this length are looked through before their beginning is read, bytes.
+const SHORT_BYTES_MAX: usize = 4 << 10;
+
 impl Rules {
     /// Whether a rule, or a view's, may be for a table of which this is known; `schema`: `None` where it may be any.
     fn may_match_outline(&self, schema: Option<&Outline>, table: &Outline) -> bool {
@@ -33,8 +36,10 @@ impl Connection {
     /// Whether a statement of a text fills a table whose name only the server can tell, and that a rule may be for. Where the character set
     /// is not known any name beyond ASCII is such a one.
     pub(crate) fn fills_unread(&self, text: &[u8], is_several: bool) -> bool {
-        let is_read = self.context.known && self.context.modes.charset == CharsetClass::Safe;
-        if is_read || text.is_ascii() {
+        let is_utf8 = self.context.known && self.context.modes.charset == CharsetClass::Safe;
+        // Of a long one it costs less to read the beginning, up to the name.
+        let is_looked_through = !is_utf8 || is_several || text.len() <= SHORT_BYTES_MAX;
+        if is_looked_through && (text.is_ascii() || (is_utf8 && str::from_utf8(text).is_ok())) {
             return false;
         }
         let modes = &self.context.modes;
@@ -115,7 +120,8 @@ impl Connection {
             return is_beyond_ascii || is_other_in_swe7(name);
         }
         match self.context.modes.charset {
-            CharsetClass::Safe => false,
+            // MySQL 9.7 leaves out what is no character at its end; MariaDB refuses it.
+            CharsetClass::Safe => str::from_utf8(name).is_err(),
             CharsetClass::Letters
             | CharsetClass::Blanks(_)
             | CharsetClass::TrailByteMayBeBackslash => is_beyond_ascii,

@@ -33,6 +33,9 @@ fn no_rows_go_into_a_table_that_a_rule_may_be_for() {
         ("gbk", b"`gr\xD6\xD0`"),
         // The second byte of the only character is that of a backquote.
         ("sjis", b"`\x83``"),
+        // To MySQL a character that is cut off is not there.
+        ("utf8mb4", b"`gr\xE9`"),
+        ("utf8mb4", b"`d\xE9`.`gr`"),
     ] {
         for command in [3, 0x16] {
             for tables in ["*.gr*", "*.*"] {
@@ -91,6 +94,19 @@ fn behind_the_drop_of_such_a_table_the_server_is_asked() {
         let sent = r.query("INSERT INTO t (a) VALUES (1)");
         assert_eq!(has(&sent, "@@session.sql_mode"), is_asked, "{charset}");
     }
+}
+
+/// However long the text is.
+#[test]
+fn a_name_that_is_cut_off_is_seen_before_long_values() {
+    let values = format!(" (a) VALUES ('{}')", "é".repeat(4_000));
+    let rows = |name: &[u8]| [b"INSERT INTO ", name, values.as_bytes()].concat();
+    let mut r = of_tables("d.gr");
+    assert_eq!(in_charset(&mut r, "utf8mb4", 3, &rows(b"`gr\xE9`")), b"");
+    is_refused(&mut r, OF);
+    let mut r = of_tables("d.gr");
+    let sent = in_charset(&mut r, "utf8mb4", 3, &rows(b"`gr`"));
+    assert!(has(&sent, "LAST_INSERT_ID(100)"));
 }
 
 const SWE7: &str = "swe7";
