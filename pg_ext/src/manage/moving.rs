@@ -77,7 +77,8 @@ fn keywright_tag_move(tag: Option<&[u8]>) -> Standing {
             Source::Fed => sequence::last(row.note),
         };
         let feeding = Feeding::here().ok_or_else(guard::not_preloaded)?;
-        let above = segment_plan::end_of(sequence::last(row.sequence)).max(row.start);
+        let end = segment_plan::end_of(sequence::last(row.sequence));
+        let above = end.max(row.start).max(1);
         Ok::<_, Failure>(TableIterator::once((
             row.source.name().to_owned(),
             row.moves.number.cast_signed(),
@@ -244,7 +245,8 @@ fn move_to_fed(tag: &Tag, number: u32) -> Result<i64, Failure> {
     let gap = segment::gap_of(&of_tag, (bound, note), &writer::current())?;
     let issued = close(row.sequence)?;
     let end = segment_plan::end_of(bound).max(issued).max(row.start);
-    let last = flush::last_of(end.saturating_add(gap))?;
+    // Of a tag that begins at 0 and was never used 0 is left out: nothing lies below it.
+    let last = flush::last_of(end.saturating_add(gap).max(1))?;
     let [bound_name, note_name] = sequences::names_of_tag(known.id);
     restart(&bound_name, row.sequence, last)?;
     // Of which key space it is the store is still to say.

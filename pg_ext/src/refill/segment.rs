@@ -111,8 +111,8 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let gap = if first {
             tag_siblings::refuse_if_hidden_otherwise(entry.key)?;
             let is_own_bound = note.is_some_and(|note| note.is_of(&writer));
-            // First, for what was left puts back a bound that is gone.
-            if is_own_bound && let Some((_, end, _)) = slot.left.get() {
+            // First, for what was left puts back a bound that is gone; whoever's the note is, which came with a dump perhaps.
+            if let Some((_, end, _)) = slot.left.get() {
                 refuse_if_lower(entry, bound, end)?;
             }
             let step = entry.class.width_of(entry.step.get());
