@@ -231,6 +231,24 @@ fn tables_and_views_without_the_column_are_named_once_for_a_rule() {
     );
 }
 
+/// Which is so where `admin` lacks SELECT.
+#[test]
+fn tables_whose_columns_are_not_seen_are_errors() {
+    let config = config("segment:orders", "");
+    let told = told_of(&config, |snapshot| {
+        let mut table = plain("hidden", "bigint");
+        table.columns.clear();
+        snapshot.tables.push(table);
+    });
+    assert_eq!(
+        told,
+        [
+            "E a rule matches shop.hidden, and the listener's admin url sees no column of it: grant SELECT on its schema, or keys are issued \
+          that it has"
+        ]
+    );
+}
+
 #[test]
 fn views_through_which_rows_get_no_key_are_told() {
     let over = "select `shop`.`orders`.`a` AS `a` from `shop`.`orders`";

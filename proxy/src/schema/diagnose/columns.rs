@@ -13,7 +13,8 @@ pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     let narrow = Severity::LeftOut.of_each(narrow(matched));
     let references = Severity::LeftOut.of_each(references(matched));
     let left_out = narrow.into_iter().chain(references);
-    left_out.chain(keyless(matched)).collect()
+    let hidden = Severity::Error.of_each(hidden(matched));
+    left_out.chain(hidden).chain(keyless(matched)).collect()
 }
 
 /// Columns that have no room for keys: their rules go on without them, as far as that can be.
@@ -57,6 +58,20 @@ fn references(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
     })
 }
 
+/// Tables of which `admin` sees nothing but that they are there: whether they have keys is not known, nor how far these have come.
+fn hidden(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
+    let tables = matched.keyless();
+    tables
+        .filter(|(_, table)| table.columns.is_empty())
+        .map(|(_, table)| {
+            let name = format!("{}.{}", table.schema, table.name);
+            let message = format!(
+                "a rule matches {name}, and the listener's admin url sees no column of it: grant SELECT on its schema, or keys are issued that it has"
+            );
+            OfTable::new(&name, message)
+        })
+}
+
 /// Tables and views that a rule is not for, though it matches them: once for each rule, since a pattern may be wide.
 fn keyless(matched: &Matched<'_>) -> Vec<Finding> {
     let mut by_rule: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -64,7 +79,10 @@ fn keyless(matched: &Matched<'_>) -> Vec<Finding> {
         let names = by_rule.entry(rule).or_default();
         names.push(format!("{schema}.{name}"));
     };
-    for (rule, table) in matched.keyless() {
+    let seen = matched
+        .keyless()
+        .filter(|(_, table)| !table.columns.is_empty());
+    for (rule, table) in seen {
         add(rule, &table.schema, &table.name);
     }
     let views = matched.other_views().into_iter();
