@@ -66,7 +66,12 @@ fn main() -> ExitCode {
             EnvFilter::try_from_env("KEYWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info")),
         )
         .init();
-    let outcome = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    // Its clients close connections at any moment; nobody reads what the others print any more.
+    if !matches!(command, Command::Run(_)) {
+        sigpipe::reset();
+    }
+    let outcome = match command {
         Command::Run(file) => serving::run(&file),
         Command::Check(check) => check.run(),
         Command::Init(init) => init.run(),

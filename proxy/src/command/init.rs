@@ -67,7 +67,8 @@ pub(crate) struct Init {
     admin: Option<String>,
     #[command(flatten)]
     password: Password,
-    /// Make this tag, which `keys` of a listener name, with the order monotonic, if it does not exist yet. The order of a tag never changes.
+    /// Make this tag, which `keys` of a listener name, with the order monotonic, if it does not exist yet. May be given several times: the other tags
+    /// of the configuration become distinct, and the order of a tag never changes.
     #[arg(long, value_name = "TAG", value_parser = tag_of)]
     monotonic: Vec<Tag>,
     /// Make this tag with the order strict. The store must lose nothing that it has acknowledged.

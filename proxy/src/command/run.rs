@@ -47,7 +47,7 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
             )
         }
         Err(failure) if in_force.is_none_or(|known| tags.iter().all(|tag| known.contains(tag))) => {
-            tracing::warn!(%failure, "whether the store has the rules' tags is not known");
+            tracing::warn!(%failure, "whether the store has the configuration's tags is not known");
             Ok(())
         }
         Err(failure) => bail!("whether the store has the new rules' tags is not known: {failure}"),
@@ -110,7 +110,7 @@ async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
         Err(failure) => {
             tracing::warn!(
                 %failure,
-                "where the keys of rules with a fence come from is not known yet: inserts on their tables wait"
+                "where keys of tables that were switched come from is not known yet: inserts on these tables wait"
             );
             None
         }

@@ -369,7 +369,12 @@ pub(crate) fn unknown(store: &Store, tag: &Tag) -> Failure {
         Cause::TagUnknown,
         format!("tag \"{tag}\" is not in {table}"),
     );
-    failure.hint("keywright init makes it; or correct the rule")
+    failure.hint(match store.dialect {
+        Dialect::Keywright => "keywright init makes it; or correct the name in the configuration",
+        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => {
+            "make it as the other system does; or correct the name in the configuration"
+        }
+    })
 }
 
 /// A tag whose row is there for one that may be made later.

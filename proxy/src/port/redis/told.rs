@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch, slot};
 use keywright_resp::reply::Writer;
-use keywright_store::Failure;
+use keywright_store::{Failure, KeySpec};
 
 use crate::port::issue::{self, Issued, KeyRequest, Wants};
 use crate::port::keys::{NamedKeys, PortKeys};
@@ -185,7 +185,10 @@ fn checked(
             named.name, named.run_max
         );
         let failure = Failure::new(Cause::ArgumentOutOfRange, message);
-        return Err(failure.hint("ask several times, or raise range_ids_max"));
+        return Err(failure.hint(match named.spec {
+            KeySpec::Segment(_) | KeySpec::Stride(_) => "ask several times, or raise range_ids_max",
+            KeySpec::Snowflake | KeySpec::Uuid { .. } | KeySpec::Readable(_) => "ask several times",
+        }));
     }
     let listed_max = output_bytes_max / LISTED_BYTES_MAX;
     let listed_max = u64::try_from(listed_max).unwrap_or(u64::MAX).max(1);
