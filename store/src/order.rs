@@ -149,6 +149,10 @@ pub struct Candidate {
     role: Role,
     /// The largest epoch and renewal that it has seen: a store that has less was restored from a backup.
     seen: (u64, u64),
+    /// The server of the store that said so.
+    seen_on: String,
+    /// The same server says less now.
+    has_gone_back: bool,
     /// The lease is read no sooner.
     read_at_ms: u64,
     /// So long a lease that is free is left to others.
@@ -184,6 +188,8 @@ impl Candidate {
                 not_before_ms: 0,
             },
             seen: (0, 0),
+            seen_on: String::new(),
+            has_gone_back: false,
             read_at_ms: 0,
             courtesy_ms: 0,
         }
@@ -193,6 +199,13 @@ impl Candidate {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.seen.0
+    }
+
+    /// The largest epoch that it has seen, where the server of the store that said so says less now: that server's data was put back. What
+    /// tags have issued since is lost with it, so nothing is taken. Of a server that takes another's place it is known that it may lack some.
+    #[must_use]
+    pub fn gone_back_from(&self) -> Option<u64> {
+        self.has_gone_back.then_some(self.seen.0)
     }
 
     /// In which epoch it may issue, and until when.
@@ -263,7 +276,11 @@ impl Candidate {
         };
         let number = (row.renewal.epoch, row.renewal.number);
         let is_restored = number < self.seen;
-        self.seen = self.seen.max(number);
+        self.has_gone_back = is_restored && row.renewal.server == self.seen_on;
+        if !is_restored {
+            self.seen = number;
+            self.seen_on.clone_from(&row.renewal.server);
+        }
         let known = watched.take().filter(|its| its.row == *row);
         let since_ms = known.map_or(now_ms, |its| its.since_ms);
         *watched = Some(Watched {
@@ -273,6 +290,7 @@ impl Candidate {
         let watched_ms = now_ms.saturating_sub(since_ms);
         let left_ms = watched_ms.saturating_sub(self.courtesy_ms);
         let is_free = match &row.holder {
+            _ if self.has_gone_back => false,
             Holder::Program { ttl_ms, .. } => left_ms >= self.ttl_ms.max(*ttl_ms),
             Holder::Nobody if is_restored => left_ms >= self.ttl_ms,
             Holder::Nobody => now_ms >= *not_before_ms && watched_ms >= self.courtesy_ms,

@@ -148,8 +148,9 @@ impl Seat {
     /// Why this program issues nothing and does not know who does, where that does not pass by itself.
     pub(crate) fn refusal(&self) -> Option<Failure> {
         let state = self.state();
-        let recorded = state.standing.as_ref()?.divided?;
-        Some(divided_otherwise(self.group.groups(), recorded))
+        let standing = state.standing.as_ref()?;
+        let gone_back = standing.candidate.gone_back_from().map(gone_back);
+        gone_back.or_else(|| Some(divided_otherwise(self.group.groups(), standing.divided?)))
     }
 
     /// Whether this program stands.
@@ -224,6 +225,16 @@ pub(crate) fn divided_otherwise(own: SlotGroups, recorded: u64) -> Failure {
         format!("the store has {recorded} slot {groups}, and this program slot_groups = {own}");
     Failure::new(Cause::SlotGroupsDiffer, message).hint(
         "have the same slot_groups in the [store] of all programs; keywright init --change-slot-groups makes it the store's once none of them is active",
+    )
+}
+
+/// Why a program issues no keys of ordered tags whose store has gone back behind an epoch.
+pub(crate) fn gone_back(epoch: u64) -> Failure {
+    let message = format!(
+        "the store says less of who issues keys of ordered tags than it said before (epoch {epoch}): its data was put back, and what was issued since is not known to it"
+    );
+    Failure::new(Cause::BoundDamaged, message).hint(
+        "run keywright store restored --lost TIME; or raise the tags above all that they have issued by keywright advance, and start the programs again",
     )
 }
 

@@ -124,6 +124,7 @@ impl Keys {
                 ms_max,
                 register: register.take(),
                 has_trouble: false,
+                has_gone_back: false,
                 namesake: None,
             };
             tasks.extend([self.spawn(keeper.run()), self.spawn(confirmer.run())]);

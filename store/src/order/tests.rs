@@ -73,13 +73,14 @@ fn the_same_of_another_server_is_another() {
 }
 
 #[test]
-fn what_was_released_is_taken_at_once_unless_the_store_has_gone_back() {
+fn what_was_released_is_taken_at_once_unless_another_server_has_less() {
     let mut candidate = candidate();
     assert_eq!(
         candidate.has_read(&row(7, 70, of("other", TTL_MS)), 0),
         None
     );
-    let back = row(6, 60, Holder::Nobody);
+    let mut back = row(6, 60, Holder::Nobody);
+    back.renewal.server = "two".to_owned();
     assert_eq!(candidate.has_read(&back, 100), None);
     // And in an epoch that nobody has had.
     let taken = candidate.has_read(&back, 1_100);
@@ -89,6 +90,36 @@ fn what_was_released_is_taken_at_once_unless_the_store_has_gone_back() {
             .has_read(&row(7, 71, Holder::Nobody), 1_200)
             .is_some()
     );
+}
+
+/// Its data was put back: what was issued since is not known to it.
+#[test]
+fn nothing_is_taken_of_a_server_that_has_gone_back() {
+    let mut candidate = candidate();
+    let held = row(7, 70, of("other", TTL_MS));
+    assert_eq!(candidate.has_read(&held, 0), None);
+    for back in [
+        row(6, 60, Holder::Nobody),
+        row(7, 69, of("other", TTL_MS)),
+        row(0, 0, Holder::Nobody),
+    ] {
+        for now_ms in [100, 5_100, 90_000] {
+            assert_eq!(candidate.has_read(&back, now_ms), None);
+            assert_eq!(candidate.gone_back_from(), Some(7));
+        }
+    }
+    // It is as far as it was.
+    assert!(
+        candidate
+            .has_read(&row(7, 71, Holder::Nobody), 90_100)
+            .is_some()
+    );
+    assert_eq!(candidate.gone_back_from(), None);
+    // The active one finds out when it renews.
+    let mut active = active_since(0);
+    active.renewed(5, Written::No, 300, 950);
+    assert_eq!(active.has_read(&row(4, 8, Holder::Nobody), 5_000), None);
+    assert_eq!(active.gone_back_from(), Some(5));
 }
 
 #[test]

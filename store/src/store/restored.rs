@@ -7,6 +7,7 @@ use keywright_core::Tag;
 use keywright_core::residue::Residue;
 use uuid::Uuid;
 
+use super::order_rows::DIVISION;
 use super::returned::discard_all;
 use super::tag_read::read_row;
 use super::{Link, Store, StoreError, Transaction, assigned_admin, bucket_rows, values};
@@ -60,6 +61,9 @@ pub(crate) struct Restore {
     pub(crate) are_buckets_divided: bool,
 }
 
+/// More epochs of ordered tags' leases than a store ever loses.
+const EPOCHS_LOST_MAX: u64 = 1 << 32;
+
 impl Transaction<RestoredStore> for Restore {
     async fn run(&self, link: &mut Link) -> Result<RestoredStore, StoreError> {
         link.begin().await?;
@@ -77,6 +81,12 @@ impl Transaction<RestoredStore> for Restore {
         .await?;
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
+        // Programs that have seen later epochs go on: these lie above.
+        link.change(
+            "UPDATE keywright_order_lease SET owner = NULL, epoch = epoch + ?, renewal = renewal + 1 WHERE id > ?",
+            values![EPOCHS_LOST_MAX, DIVISION],
+        )
+        .await?;
         assigned_admin::restore(link).await?;
         let closed = bucket_rows::restore(self.are_buckets_divided, link).await?;
         let mut unknown = Vec::new();

@@ -1,5 +1,6 @@
 //! Ordered tags: one program at a time gets ranges of them, and who that is the store says.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use keywright_core::{Cause, Step};
@@ -174,6 +175,37 @@ fn a_program_that_is_gone_is_replaced(engine: Engine) -> Result<()> {
         while standby.take_ordered(50).await? != Ordered::Elsewhere("three:3".to_owned()) {
             assert!(begun.elapsed() < WAIT_MAX, "it goes on");
         }
+        // By hand, as if data of before was put back: what was issued since is not known to the store.
+        schema.sql("UPDATE keywright_order_lease SET owner = NULL, epoch = 1, renewal = 1")?;
+        let begun = Instant::now();
+        let refused = loop {
+            assert!(begun.elapsed() < WAIT_MAX, "it is not refused");
+            match standby.take_ordered(1).await {
+                Ok(Ordered::Have(keys)) => panic!("{keys:?}"),
+                Ok(_) => sleep(Duration::from_millis(10)).await,
+                Err(failure) if failure.cause().retryable() => sleep(Duration::from_millis(10)).await,
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+        assert!(refused.to_string().contains("was put back"), "{refused}");
+        // It goes on when the store knows that it was restored.
+        let owner = open(&schema.raw())?;
+        owner.restored(Duration::from_secs(60), BTreeMap::new()).await?;
+        let begun = Instant::now();
+        let above = loop {
+            assert!(begun.elapsed() < WAIT_MAX, "it does not go on");
+            match standby.take_ordered(1).await {
+                Ok(Ordered::Have(keys)) => break keys.number(0).unwrap_or_default(),
+                Ok(_) => {}
+                Err(failure) => assert!(
+                    failure.cause().retryable() || failure.cause() == Cause::BoundDamaged,
+                    "{failure}"
+                ),
+            }
+            sleep(Duration::from_millis(10)).await;
+        };
+        assert!(above > id, "{above} behind {id}");
         Ok(())
     })
 }

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::host::holder;
 use crate::order::{Action, Holder, LeaseRow, Renewal, Written, read_ms};
 use crate::seat::seats::Seats;
-use crate::seat::{OrderSettings, Seat, divided_otherwise};
+use crate::seat::{OrderSettings, Seat, divided_otherwise, gone_back};
 use crate::store::order_rows::{ForgetNode, Leases, NoteNode, Release, Renew, TakeOver};
 use crate::store::tag_request::OrderRight;
 use crate::store::{Store, StoreError};
@@ -50,6 +50,8 @@ pub(super) struct Keeper {
     /// One task of the program has it.
     pub(super) register: Option<Register>,
     pub(super) has_trouble: bool,
+    /// It was told that the store has gone back.
+    pub(super) has_gone_back: bool,
     pub(super) namesake: Option<Namesake>,
 }
 
@@ -122,6 +124,7 @@ impl Keeper {
             standing.is_taking = next.is_some();
             next
         });
+        self.tell_gone_back();
         match next.flatten() {
             Some(Action::TakeOver { seen, epoch }) => self.take_over(&seen, epoch).await,
             Some(Action::Read | Action::Renew { .. } | Action::Wait { .. }) | None => {
@@ -155,6 +158,19 @@ impl Keeper {
             self.forget_node().await;
         }
         divided.is_some()
+    }
+
+    /// Once, until it is over.
+    fn tell_gone_back(&mut self) {
+        let epoch = self
+            .seat
+            .with(|standing| standing.candidate.gone_back_from());
+        let epoch = epoch.flatten();
+        if let Some(epoch) = epoch.filter(|_| !self.has_gone_back) {
+            let failure = gone_back(epoch);
+            warn!(%failure, "no keys of ordered tags are given");
+        }
+        self.has_gone_back = epoch.is_some();
     }
 
     /// It is asked again soon. But of a store that says what cannot be nothing is taken for a while.
