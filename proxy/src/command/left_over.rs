@@ -168,7 +168,18 @@ impl Elsewhere<'_> {
 /// Whether a rule here may be for tables of that one.
 fn is_of_another(rule: &RuleName, config: &Config) -> bool {
     let mut rules = config.rules.iter();
-    rules.any(|its| may_share(&rule_name(its).tables, &rule.tables))
+    rules.any(|its| may_share_tables(&rule_name(its).tables, &rule.tables))
+}
+
+/// Whether a table may match both patterns of schema and table.
+fn may_share_tables(one: &str, other: &str) -> bool {
+    match (one.split_once('.'), other.split_once('.')) {
+        (Some((schema, table)), Some((other_schema, other_table))) => {
+            may_share(schema, other_schema) && may_share(table, other_table)
+        }
+        // Not as patterns are written.
+        _ => may_share(one, other),
+    }
 }
 
 /// Whether a name may match both patterns, however the server compares names.
@@ -228,7 +239,9 @@ mod tests {
     use keywright_proxy::schema::Severity;
     use keywright_store::switch::{InForce, KeySpace, Peer, Phase, RuleName, Standing, WantedKeys};
 
-    use super::{Elsewhere, elsewhere, is_of_another, may_share, not_here, stays_native, told};
+    use super::{
+        Elsewhere, elsewhere, is_of_another, may_share_tables, not_here, stays_native, told,
+    };
 
     fn name(tables: &str) -> RuleName {
         RuleName {
@@ -331,10 +344,11 @@ mod tests {
             ("shop.a*", "shop.*b", true),
             ("shop.a*", "shop.b*", false),
             ("shop.?", "shop.", false),
+            ("shop_*.orders_*", "shop_*.carts_*", false),
             ("*", "", true),
         ] {
-            assert_eq!(may_share(one, other), may, "{one} {other}");
-            assert_eq!(may_share(other, one), may, "{other} {one}");
+            assert_eq!(may_share_tables(one, other), may, "{one} {other}");
+            assert_eq!(may_share_tables(other, one), may, "{other} {one}");
         }
     }
 
