@@ -190,7 +190,7 @@ impl Seat {
                         address, "another program issues keys of ordered tags"
                     );
                 }
-                Place::Otherwise | Place::Nowhere => {
+                Place::Otherwise | Place::GoneBack | Place::Nowhere => {
                     info!(group, "it is not known who issues keys of ordered tags");
                 }
             }
@@ -215,6 +215,8 @@ pub(crate) enum Place {
     Elsewhere(String),
     /// The store divides slots otherwise.
     Otherwise,
+    /// Nobody knows, since the store has gone back.
+    GoneBack,
     Nowhere,
 }
 
@@ -241,6 +243,7 @@ pub(crate) fn gone_back(epoch: u64) -> Failure {
 impl Standing {
     pub(crate) fn place(&self) -> Place {
         match (self.candidate.tenure(), &self.holder) {
+            (None, _) if self.candidate.gone_back_from().is_some() => Place::GoneBack,
             (None, _) if self.divided.is_some() => Place::Otherwise,
             (Some(tenure), _) => Place::Here(tenure.epoch),
             (None, Some((owner, address))) if **owner != *self.owner && !address.is_empty() => {
@@ -265,7 +268,7 @@ impl Standing {
                 .holder
                 .as_ref()
                 .is_some_and(|(owner, _)| owner == program),
-            Place::Here(_) | Place::Otherwise | Place::Nowhere => false,
+            Place::Here(_) | Place::Otherwise | Place::GoneBack | Place::Nowhere => false,
         }
     }
 
@@ -278,9 +281,11 @@ impl Standing {
                 }
                 // Where this program still is, unless that is one of its earlier lives: then it will be its turn.
                 Place::Elsewhere(_) if self.leaves => Where::BySuccessor,
-                Place::Elsewhere(_) | Place::Here(_) | Place::Otherwise | Place::Nowhere => {
-                    Where::Nowhere
-                }
+                Place::Elsewhere(_)
+                | Place::Here(_)
+                | Place::Otherwise
+                | Place::GoneBack
+                | Place::Nowhere => Where::Nowhere,
             },
         }
     }
