@@ -175,6 +175,15 @@ fn a_program_that_is_gone_is_replaced(engine: Engine) -> Result<()> {
         while standby.take_ordered(50).await? != Ordered::Elsewhere("three:3".to_owned()) {
             assert!(begun.elapsed() < WAIT_MAX, "it goes on");
         }
+        // One that has issued nothing has read as much.
+        drop((standby, two));
+        let later = open(&schema.raw())?;
+        stand(&later, "later:4");
+        let standby = later.source(&segment("orders"))?;
+        let begun = Instant::now();
+        while standby.take_ordered(1).await? != Ordered::Elsewhere("three:3".to_owned()) {
+            assert!(begun.elapsed() < WAIT_MAX, "it has not read the lease");
+        }
         // By hand, as if data of before was put back: what was issued since is not known to the store.
         schema.sql("UPDATE keywright_order_lease SET owner = NULL, epoch = 1, renewal = 1")?;
         let begun = Instant::now();
