@@ -81,9 +81,10 @@ impl Transaction<RestoredStore> for Restore {
         .await?;
         link.change("DELETE FROM keywright_returned", Vec::new())
             .await?;
-        // Programs that have seen later epochs go on: these lie above.
+        // Programs that have seen later epochs go on: these lie above. Whoever has a lease may issue by it for a while, so it is not released:
+        // others wait as for one that is gone.
         link.change(
-            "UPDATE keywright_order_lease SET owner = NULL, epoch = epoch + ?, renewal = renewal + 1 WHERE id > ?",
+            "UPDATE keywright_order_lease SET epoch = epoch + ?, renewal = renewal + 1 WHERE id > ?",
             values![EPOCHS_LOST_MAX, DIVISION],
         )
         .await?;
