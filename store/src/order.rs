@@ -8,6 +8,9 @@
 //! 2. A standby takes over when it has read the same renewal twice, with a whole time to live between by its own clock, counted from when
 //!    the first *had been* read; and only if that renewal still stands ([`Action::TakeOver`] is a compare-and-swap on it). Or at once, when the
 //!    lease was released, which its holder does when it issues no more.
+//!    What was read may be more than what the store says now. If the same server says it, its data was put back, and nothing is taken until
+//!    somebody has said how far ids were given, which raises the epochs above all that were read. If another server says it, it lacks the
+//!    last renewals: a lease that it calls free is waited for like one that somebody has.
 //! 3. Each takeover is an epoch. The store reserves of ordered tags for the active epoch alone, so what a later epoch issues lies above all
 //!    that an earlier one can have. A range is of one epoch, and nothing is taken of it in another ([`ranges`]).
 //! 4. Within an epoch ids are taken in ascending order.

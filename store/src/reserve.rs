@@ -85,8 +85,6 @@ pub struct Ask {
     pub need: u64,
     /// First id above all that this process was ever given: the store must not go back behind it.
     pub floor: u64,
-    /// The largest number of the row that this process has seen, as the first id that was not reserved.
-    pub seen: u64,
     /// The store's clock, unix milliseconds.
     pub now_ms: i64,
 }
@@ -167,12 +165,12 @@ fn rate_until(last: &LastReservation, now_ms: i64) -> u64 {
     )
 }
 
-/// Whether the store has gone back behind what this process has seen of it: an old backup, or somebody who lowered the number.
-/// Others may have used what lies above the number, so nothing is taken. On another server commits may be missing, for which a gap
+/// Whether the store has gone back behind what this process has seen of it (`seen`: the first id that was not reserved): an old backup, or
+/// somebody who lowered the number. Others may have used what lies above the number, so nothing is taken. On another server commits may be missing, for which a gap
 /// is left out; one that does not reach as far as what was seen shows that it is too small.
-pub fn has_gone_back(row: &TagRow, ask: &Ask) -> bool {
+pub fn has_gone_back(row: &TagRow, seen: u64, now_ms: i64) -> bool {
     let free = row.ends.first_free(row.number);
-    free.saturating_add(gap_before(row, ask)) < ask.seen
+    free.saturating_add(gap_after_loss(row, now_ms)) < seen
 }
 
 /// A range that an issuer handed back.

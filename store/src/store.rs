@@ -6,9 +6,11 @@ pub(crate) mod assigned_rows;
 pub(crate) mod bucket_admin;
 mod bucket_rows;
 pub(crate) mod fed_rows;
+pub(crate) mod gone_back;
 pub(crate) mod home_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
+mod look_back;
 pub(crate) mod moved_rows;
 pub(crate) mod native;
 pub(crate) mod number_table;
@@ -41,7 +43,7 @@ use std::time::Duration;
 
 use keywright_core::Tag;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 pub(crate) use crate::engine::Link;
 pub(crate) use crate::engine::error::StoreError;
@@ -56,6 +58,7 @@ use crate::failure::Failure;
 use crate::home::OtherStore;
 use crate::lease::fed::Handed;
 use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
+use look_back::{look_back, settles_until};
 
 /// How long it may take to change a store that was restored: all its tags and leases in one transaction.
 const RESTORED_MS_MAX: u64 = 60_000;
@@ -80,8 +83,10 @@ pub(crate) struct Store {
     free: Semaphore,
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
-    /// The same by what a file of this machine says, and of which key space.
-    kept_bounds: Mutex<HashMap<Tag, (String, u64)>>,
+    /// The same with the key space of which it is, also by what a file of this machine says.
+    bounds: Mutex<HashMap<Tag, (String, u64)>>,
+    /// Nothing is reserved before, since the store's server has just started.
+    settles_until: Mutex<Option<Instant>>,
     /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
     handed: Mutex<HashMap<(u64, u32), i64>>,
     /// Whether it answered when it was last spoken to; not set before.
@@ -106,7 +111,8 @@ impl Store {
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),
             seen: Mutex::default(),
-            kept_bounds: Mutex::default(),
+            bounds: Mutex::default(),
+            settles_until: Mutex::default(),
             handed: Mutex::default(),
             is_up: OnceLock::new(),
         }
@@ -185,16 +191,38 @@ impl Store {
         Some(self.is_up.get()?.load(Ordering::Relaxed))
     }
 
-    /// A connection that answers.
+    /// A connection that answers. Behind one that was lost the server may have been restarted, with older data.
     async fn link(&self) -> Result<Link, StoreError> {
+        let mut was_lost = self.is_up() == Some(false);
         while let Some(mut link) = self.pop() {
             // One that was closed while it was idle is no failure of the store.
             if link.answers().await {
                 return Ok(link);
             }
+            was_lost = true;
         }
         let engine = self.engine().clone();
-        Link::connect(&engine).await
+        let mut link = Link::connect(&engine).await?;
+        if was_lost {
+            let until = settles_until(&mut link).await?;
+            *self.settling() = until;
+            look_back(self, &mut link).await?;
+        }
+        Ok(link)
+    }
+
+    fn settling(&self) -> MutexGuard<'_, Option<Instant>> {
+        let until = self.settles_until.lock();
+        until.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how long nothing is reserved yet, milliseconds.
+    fn settles_ms(&self) -> Option<u64> {
+        let left = self
+            .settling()
+            .as_ref()?
+            .checked_duration_since(Instant::now())?;
+        u64::try_from(left.as_millis()).ok().filter(|ms| *ms > 0)
     }
 
     /// Makes the file of a store that is one, or what says in etcd that there is one; whatever else there is to make, is made by transactions.
@@ -279,21 +307,31 @@ impl Store {
 
     /// The largest bound of a tag of this key space that this program, or one before it on this machine, has seen.
     pub(crate) fn seen_of(&self, tag: &Tag, key_space: &str) -> u64 {
-        let kept = self
-            .kept_bounds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let kept = kept.get(tag).filter(|(its, _)| its == key_space);
-        kept.map_or(0, |(_, bound)| *bound).max(self.seen(tag))
+        self.bound_of(tag, key_space).max(self.seen(tag))
     }
 
-    /// A file of this machine says so.
-    pub(crate) fn note_kept_bound(&self, tag: Tag, bound: (String, u64)) {
-        let mut kept = self
-            .kept_bounds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        kept.insert(tag, bound);
+    /// The same, but for what is not known to be of this key space.
+    fn bound_of(&self, tag: &Tag, key_space: &str) -> u64 {
+        let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let bound = bounds.get(tag).filter(|(its, _)| its == key_space);
+        bound.map_or(0, |(_, bound)| *bound)
+    }
+
+    /// All of them, with their key spaces.
+    fn bounds(&self) -> HashMap<Tag, (String, u64)> {
+        let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        bounds.clone()
+    }
+
+    /// That was committed, or a file of this machine says so.
+    pub(crate) fn note_bound(&self, tag: &Tag, (key_space, bound): (String, u64)) {
+        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        match bounds.get_mut(tag) {
+            Some((its, known)) if *its == key_space => *known = bound.max(*known),
+            Some(_) | None => {
+                bounds.insert(tag.clone(), (key_space, bound));
+            }
+        }
     }
 
     /// What databases that are fed were handed, as far as this program has seen, each with the mark of its key space.

@@ -11,7 +11,7 @@ use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Highest, Unknown};
 use keywright_store::users::{UserChange, UserName};
 use keywright_store::{
-    Above, Failure, Keys, SlotGroupsRecorded, TagListing, TagOptions, TagOrder, WorkerIdsRecorded,
+    Failure, Keys, SlotGroupsRecorded, TagListing, TagOptions, TagOrder, WorkerIdsRecorded,
 };
 
 use super::user::{self, Password};
@@ -374,8 +374,7 @@ async fn raise(keys: &Keys, tag: &Tag, highest: &Highest, done: &Done) -> Result
     let tags = keys.tags().await?;
     let is_below = |listing: &TagListing| listing.tag == tag.as_str() && listing.next <= id;
     if tags.iter().any(is_below) {
-        let tag = tag.clone();
-        keys.advance(&Above::Tag { tag, id }).await?;
+        keys.raise(tag, id).await?;
         let tag = &highest.tag;
         done.tell(format_args!("raised tag \"{tag}\" above {id}, {highest}"));
     }

@@ -4,7 +4,7 @@ use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Highest, Origin, Unknown};
 use keywright_session::{Mode, OnExplicit};
-use keywright_store::{Above, Keys};
+use keywright_store::Keys;
 
 use super::init::largest_of;
 
@@ -97,7 +97,7 @@ pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
         let Highest { tag, id, .. } = its.highest.clone();
         // What others had reserved beside it, and not put into rows by then.
         let id = id.saturating_add(its.step.saturating_mul(2));
-        match keys.advance(&Above::Tag { tag, id }).await {
+        match keys.raise(&tag, id).await {
             Ok(_) => tracing::warn!(
                 "{}: it goes on above them, as after keywright init. If the store was restored, stop all programs and run keywright store restored",
                 its.seen()

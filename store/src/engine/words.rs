@@ -37,6 +37,17 @@ impl Words {
         }
     }
 
+    /// A query for how long the server has run, whole seconds, as a text in column `Value`; nothing where there is none.
+    pub(crate) fn uptime_s(self) -> Option<&'static str> {
+        match self {
+            Self::MySql => Some("SHOW GLOBAL STATUS LIKE 'Uptime'"),
+            Self::Postgres => Some(
+                "SELECT CAST(CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp() - pg_postmaster_start_time())) AS bigint) AS text) AS \"Value\"",
+            ),
+            Self::Sqlite => None,
+        }
+    }
+
     /// The moment that is so many milliseconds from now: one place.
     pub(crate) fn in_ms(self) -> String {
         match self {

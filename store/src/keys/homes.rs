@@ -7,7 +7,7 @@ use super::several::open_in_another;
 use crate::elsewhere::{Stands, is_open};
 use crate::failure::Failure;
 use crate::home::{HomeRow, Plan, Refused, Standing, leads_to};
-use crate::store::advance::AdvanceTag;
+use crate::store::advance::{AdvanceTag, By};
 use crate::store::home_rows::{ClaimHome, FoundHome, OpenHome, RecordClosed};
 use crate::store::tag_admin::{CreateTag, TagOptions};
 
@@ -164,6 +164,7 @@ impl Keys {
                 store: home.store(),
                 tag: tag.clone(),
                 id: closed.bound.saturating_sub(1),
+                by: By::Program,
             });
             raised.await??;
         }

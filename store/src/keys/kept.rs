@@ -116,7 +116,7 @@ fn note_seen(inner: &Inner, keeper: &Keeper) {
     for seen in keeper.seen() {
         if let Ok(tag) = Tag::parse(&seen.tag) {
             let bound = (seen.key_space, seen.bound);
-            inner.store.note_kept_bound(tag, bound);
+            inner.store.note_bound(&tag, bound);
         }
     }
 }

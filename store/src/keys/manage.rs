@@ -11,7 +11,7 @@ use crate::engine::file::Made;
 use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::settings::StoreSettings;
-use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
+use crate::store::advance::{Above, AdvanceLeases, AdvanceTag, By};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
 use crate::store::restored::{Restore, RestoredStore};
 use crate::store::schema::Init;
@@ -199,15 +199,7 @@ impl Keys {
     /// No such tag; an id that it cannot have; the store cannot be used.
     pub async fn advance(&self, above: &Above) -> Result<u64, Failure> {
         let leases = match above {
-            Above::Tag { tag, id } => {
-                let keys = self.further_of(tag).unwrap_or(self);
-                let advance = AdvanceTag {
-                    store: Arc::clone(&keys.0.store),
-                    tag: tag.clone(),
-                    id: *id,
-                };
-                return keys.run(advance).await?;
-            }
+            Above::Tag { tag, id } => return self.raise_tag(tag, *id, By::Operator).await,
             Above::Snowflake { id } => AdvanceLeases::above(*id, &self.0.settings.layout()),
             Above::SnowflakeMoment { unix_ms } => AdvanceLeases {
                 space: Space::Snowflake,
@@ -216,6 +208,25 @@ impl Keys {
             Above::ReadableMoment { unix_ms } => return self.advance_buckets(*unix_ms).await,
         };
         Ok(self.run(leases).await?.max(0).cast_unsigned())
+    }
+
+    /// The same of a tag by a program that has found an id of it in a table.
+    ///
+    /// # Errors
+    /// As above; the tag's bound was put back, so others may have used more than what was found.
+    pub async fn raise(&self, tag: &Tag, id: u64) -> Result<u64, Failure> {
+        self.raise_tag(tag, id, By::Program).await
+    }
+
+    async fn raise_tag(&self, tag: &Tag, id: u64, by: By) -> Result<u64, Failure> {
+        let keys = self.further_of(tag).unwrap_or(self);
+        let advance = AdvanceTag {
+            store: Arc::clone(&keys.0.store),
+            tag: tag.clone(),
+            id,
+            by,
+        };
+        keys.run(advance).await?
     }
 
     /// Has all later ids lie above what may have been given since the backup from which the store was restored, by the word of somebody who knows

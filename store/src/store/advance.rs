@@ -5,10 +5,11 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Layout, Tag};
 
+use super::gone_back::{behind, failure};
 use super::returned::discard_all;
 use super::switch_rows::lock;
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::{closed_here, read_row, standing_of};
+use super::tag_read::{closed_here, read_any_row, standing_of};
 use super::tag_rows::unknown;
 use super::{Link, Store, StoreError, Transaction, ranges, values};
 use crate::dialect::Dialect;
@@ -50,6 +51,16 @@ pub(crate) struct AdvanceTag {
     pub(crate) store: Arc<Store>,
     pub(crate) tag: Tag,
     pub(crate) id: u64,
+    pub(crate) by: By,
+}
+
+/// Who has a tag's number raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Somebody who knows how far ids were given, also since the store has gone back.
+    Operator,
+    /// A program that has found an id, and knows of no others.
+    Program,
 }
 
 impl Transaction<Result<u64, Failure>> for AdvanceTag {
@@ -89,27 +100,35 @@ impl AdvanceTag {
             return Ok(Err(failure));
         }
         let identity = link.server.identity.clone();
-        let (row, now_ms) = match read_row(store, &found, &identity, tag, Residue::ALL)? {
+        let (row, now_ms) = match read_any_row(store, &found, &identity, tag, Residue::ALL)? {
             Ok(read) => read,
             Err(denied) => return Ok(Err(denied.told(tag))),
         };
-        if self.id > row.id_max {
+        let behind = behind(store, &found)?;
+        if let (Some(seen), By::Program) = (behind, self.by) {
+            return Ok(Err(failure(tag, seen, &row)));
+        }
+        // What a program has seen was given, whatever the highest id is that somebody knows of.
+        let seen = behind.map_or(0, |seen| seen.saturating_sub(1));
+        let id = self.id.max(seen);
+        if id > row.id_max {
             let message = format!(
-                "{} is beyond {}, the largest id of tag \"{tag}\"",
-                self.id, row.id_max
+                "{id} is beyond {}, the largest id of tag \"{tag}\"",
+                row.id_max
             );
             return Ok(Err(Failure::new(Cause::ArgumentOutOfRange, message)));
         }
         // A gap that is still to be left out stays: this may be the highest id that somebody has seen, not the highest that was given.
         let free = row.ends.first_free(row.number);
         let free = free.saturating_add(gap_after_loss(&row, now_ms));
-        let next = self.id.saturating_add(1);
-        if free >= next {
+        let next = id.saturating_add(1);
+        if free >= next && behind.is_none() {
             // What was reserved and not given yet may be below.
             discard_all(store, tag, next, link).await?;
             return Ok(Ok(free));
         }
-        let number = row.ends.number_for(next);
+        // A row that says that it has gone back is written in any case.
+        let number = row.ends.number_for(next.max(free));
         // Of one that gave none yet the first is the one that it goes on at.
         if store.dialect.is_own() && gap_after_loss(&row, now_ms) == 0 {
             let table = &store.segment_table;

@@ -7,10 +7,11 @@ use keywright_core::Tag;
 use keywright_core::residue::Residue;
 use uuid::Uuid;
 
+use super::gone_back::marked;
 use super::order_rows::DIVISION;
 use super::returned::discard_all;
-use super::tag_read::read_row;
-use super::{Link, Store, StoreError, Transaction, assigned_admin, bucket_rows, values};
+use super::tag_read::{read_any_row, read_row};
+use super::{Link, Store, StoreError, Transaction, assigned_admin, bucket_rows, column, values};
 use crate::dialect::Dialect;
 use crate::reserve::gap_after_loss;
 
@@ -96,6 +97,10 @@ impl Transaction<RestoredStore> for Restore {
                 unknown.push((tag.clone(), *id));
             }
         }
+        for (tag, seen) in self.seen_by_programs(link).await? {
+            self.raise(&nobody, &tag, seen.saturating_sub(1), link)
+                .await?;
+        }
         let (tags, unusable) = match self.store.dialect {
             Dialect::Keywright => self.tags(&nobody, link).await?,
             // Their tables do not say who wrote last, and when.
@@ -130,7 +135,7 @@ impl Restore {
             return Ok(false);
         };
         // Nothing is given of a row that is damaged, or at its end.
-        let Ok((row, _)) = read_row(store, &found, nobody, tag, Residue::ALL)? else {
+        let Ok((row, _)) = read_any_row(store, &found, nobody, tag, Residue::ALL)? else {
             return Ok(true);
         };
         let next = id.min(row.id_max).saturating_add(1);
@@ -147,6 +152,24 @@ impl Restore {
         let update = store.dialect.advance_row(&store.segment_table, store.words);
         link.change_one(update, values).await?;
         Ok(true)
+    }
+
+    /// The bounds of which rows say that they have gone back behind them.
+    async fn seen_by_programs(&self, link: &mut Link) -> Result<Vec<(Tag, u64)>, StoreError> {
+        if !self.store.dialect.is_own() {
+            return Ok(Vec::new());
+        }
+        let select = format!("SELECT tag, server FROM {}", self.store.segment_table);
+        let mut seen = Vec::new();
+        for row in link.rows(select, Vec::new()).await? {
+            let (name, server): (String, Option<String>) =
+                (column(&row, "tag")?, column(&row, "server")?);
+            let bound = server.as_deref().and_then(marked);
+            if let (Ok(tag), Some(bound)) = (Tag::parse(&name), bound) {
+                seen.push((tag, bound));
+            }
+        }
+        Ok(seen)
     }
 
     /// All of them, and what is wrong with those that cannot be read.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
+use super::gone_back::{behind, failure, marked};
 use super::tag_hiding;
 use super::tag_request::Denied;
 use super::{Row, Store, StoreError, column};
@@ -15,8 +16,25 @@ use crate::reserve::{LastReservation, StepNumbers, TagRow};
 use crate::tag_order::TagOrder;
 use keywright_core::residue::{Residue, ResidueError};
 
-/// The row and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses.
+/// The row and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses. Of one whose bound was put back
+/// nobody knows how far its ids were given.
 pub(super) fn read_row(
+    store: &Store,
+    row: &Row,
+    identity: &str,
+    tag: &Tag,
+    wanted: Residue,
+) -> Result<Result<(TagRow, i64), Denied>, StoreError> {
+    let behind = behind(store, row)?;
+    let read = read_any_row(store, row, identity, tag, wanted)?;
+    Ok(read.and_then(|(row, now_ms)| match behind {
+        Some(seen) => Err(Denied::Other(failure(tag, seen, &row))),
+        None => Ok((row, now_ms)),
+    }))
+}
+
+/// The same, also of one whose bound was put back.
+pub(super) fn read_any_row(
     store: &Store,
     row: &Row,
     identity: &str,
@@ -202,7 +220,8 @@ fn last(row: &Row, identity: &str) -> Result<Option<LastReservation>, StoreError
     let rate_per_s: Option<u64> = column(row, "rate_per_s")?;
     Ok(match (server, at_ms, ids) {
         (Some(server), Some(at_ms), Some(ids)) => Some(LastReservation {
-            same_server: server == identity,
+            // What was seen above the bound of one that was put back is more than any gap.
+            same_server: server == identity || marked(&server).is_some(),
             at_ms,
             ids,
             rate_per_s: rate_per_s.unwrap_or(0),

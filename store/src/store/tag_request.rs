@@ -8,6 +8,7 @@ use keywright_core::slot::SlotGroup;
 use keywright_core::{Cause, Tag, TagExhausted};
 
 use super::Store;
+use super::gone_back::GoneBack;
 use crate::failure::Failure;
 use crate::reserve::{StepTrack, TagRow};
 use crate::tag_order::TagOrder;
@@ -93,6 +94,10 @@ pub(crate) enum Denied {
     Suspended(Failure),
     /// The caller sends ids through another permutation than the tag's, or through none, or the tag has none.
     HiddenOtherwise(Failure),
+    /// The store says less than it said before: nothing of the tag is given until somebody has said how far it was used.
+    GoneBack(GoneBack),
+    /// The store's server has just started, and others look first what it says, for so many milliseconds.
+    Settling(u64),
     /// Another program has taken over.
     NotActive(Failure),
     Other(Failure),
@@ -114,6 +119,13 @@ impl Denied {
             | Self::HiddenOtherwise(failure)
             | Self::NotActive(failure)
             | Self::Other(failure) => Ok(failure),
+            Self::GoneBack(gone_back) => Ok(gone_back.failure),
+            Self::Settling(ms) => {
+                let message = format!(
+                    "the store's server has just started: nothing is reserved from it for {ms} ms, in which programs compare what it says with what they have seen"
+                );
+                Ok(Failure::new(Cause::StoreUnavailable, message))
+            }
         }
     }
 

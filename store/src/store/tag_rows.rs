@@ -5,16 +5,17 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
+use super::look_back::{gone_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::{closed_here, is_dropped, key_space, order_of, read_row, standing_of};
+use super::tag_read::{closed_here, is_dropped, key_space, order_of, read_any_row, standing_of};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::{OtherStore, Standing, not_closed_in};
-use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
+use crate::reserve::{Ask, Reservation, TagRow, gap_before, plan_reservation};
 use crate::tag_order::TagOrder;
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
@@ -24,15 +25,25 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
         let result = match link.ranges() {
             Some(redis) => ranges::reserve(self, redis).await?,
             None => {
+                if let Some(ms) = self.store.settles_ms() {
+                    return Ok(Err(Denied::Settling(ms)));
+                }
                 link.begin().await?;
                 let result = reserve(self, link).await?;
                 link.end(result.is_ok()).await?;
                 result
             }
         };
-        if let Ok(granted) = &result {
-            let bound = granted.row.ends.first_free(granted.row.number);
-            self.store.note_seen(self.tag, bound.max(granted.end));
+        match &result {
+            Ok(granted) => {
+                let bound = granted.row.ends.first_free(granted.row.number);
+                let bound = bound.max(granted.end);
+                self.store.note_seen(self.tag, bound);
+                let key_space = granted.key_space.to_string();
+                self.store.note_bound(self.tag, (key_space, bound));
+            }
+            Err(Denied::GoneBack(gone_back)) => tell(gone_back, self.store, self.tag, link).await,
+            Err(_) => {}
         }
         Ok(result)
     }
@@ -55,7 +66,7 @@ async fn reserve(
         [_, ..] => return Ok(Err(ambiguous(store, request.tag))),
     };
     let identity = link.server.identity.as_str();
-    let (row, now_ms) = match read_row(store, found, identity, request.tag, request.residue)? {
+    let (row, now_ms) = match read_any_row(store, found, identity, request.tag, request.residue)? {
         Ok(read) => read,
         Err(denied) => return Ok(Err(denied)),
     };
@@ -71,11 +82,11 @@ async fn reserve(
         want: request.steps.want(&row, request.uptime_ms),
         need: request.need,
         floor: request.floor,
-        seen: request.seen.max(store.seen_of(request.tag, &key_space)),
         now_ms,
     };
-    if has_gone_back(&row, &ask) {
-        return Ok(Err(gone_back(request.tag, &ask, &row)));
+    let seen = request.seen.max(store.seen_of(request.tag, &key_space));
+    if let Some(gone_back) = gone_back(store, request.tag, (found, &row), (seen, now_ms))? {
+        return Ok(Err(Denied::GoneBack(gone_back)));
     }
     if let Some(worthless) = worthless(request, &row) {
         discard(request, worthless, link).await?;
@@ -320,22 +331,6 @@ fn another_key_space(tag: &Tag) -> Failure {
         ),
     );
     failure.hint("start the program again if the tag was moved to another store and back; else keywright advance above all that was given first")
-}
-
-/// Others may have used what lies above the number, so only somebody who knows how far ids were given can mend it.
-fn gone_back(tag: &Tag, ask: &Ask, row: &TagRow) -> Denied {
-    let seen = ask.seen;
-    let failure = Failure::new(
-        Cause::BoundDamaged,
-        format!(
-            "the store has gone back: the bound of tag \"{tag}\" was {seen}, and is {}",
-            row.ends.first_free(row.number)
-        ),
-    );
-    Denied::Other(failure.hint(format!(
-        "is it an old backup? keywright advance {tag} --above {}, or the highest id in use if that is higher",
-        seen.saturating_sub(1)
-    )))
 }
 
 /// What another server may have given away since is all that there is. Whoever knows better can say so.

@@ -1,20 +1,22 @@
 //! A store that is older than what it has given away: an old backup on the same path, tables restored from a dump. Whoever has seen
 //! more takes nothing from it, until somebody says how far ids were given.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
 use keywright_core::Cause;
 use keywright_store::{Above, Failure, KeySpec, Keys, RawStoreSettings, Source};
-use keywright_testkit::{Result, scratch_dir};
+use keywright_testkit::{Flavour, Result, Upstream, scratch_dir};
 
 use crate::common::{
-    Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag,
+    Engine, IssuedLog, Schema, on_engines, open, raw, runtime, segment, small_steps, tag,
 };
 
 on_engines!(
     a_tag_that_went_back_gives_nothing_until_it_is_advanced,
+    who_has_seen_less_is_told_by_who_has_seen_more,
     rests_below_an_advance_are_not_used,
     leases_that_went_back_are_not_taken_until_they_are_advanced,
     an_advance_is_for_worker_ids_without_a_row_too,
@@ -231,6 +233,92 @@ fn a_tag_that_went_back_gives_nothing_until_it_is_advanced(engine: Engine) -> Re
         assert!(two.keys[1].advance(&above(5)).await? > id);
         two.take(100).await
     })
+}
+
+/// As if an old backup was put back under programs that run: who has not seen how far the tag had come would repeat ids of the others.
+fn who_has_seen_less_is_told_by_who_has_seen_more(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_rewound_less")?;
+    runtime()?.block_on(async {
+        let two = Two::open(&schema, &segment("orders")).await?;
+        let old = schema.number("SELECT hi FROM keywright_segment")?;
+        let [more, less] = &two.sources;
+        take(more, &two.log, "more", 1_000).await?;
+        schema.sql(&format!("UPDATE keywright_segment SET hi = {old}"))?;
+        let refused = take_until_refused(more, &two.log, "more").await;
+        assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+        let seen = number(refused.hint_text().unwrap_or_default());
+        assert!(seen >= two.log.max());
+        let newcomer = open(&schema.raw())?;
+        let newest = newcomer.source(&segment("orders"))?;
+        for source in [less, &newest] {
+            let refused = take_until_refused(source, &two.log, "less").await;
+            assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+            assert_eq!(number(refused.hint_text().unwrap_or_default()), seen);
+        }
+        // What a program finds in a table is not all that others have.
+        let raised = newcomer.raise(&tag("orders"), seen + 1).await;
+        let cause = raised.map_err(|failure| failure.cause());
+        assert_eq!(cause, Err(Cause::BoundDamaged));
+        // Nor is what somebody finds who has not asked all of them.
+        let above = Above::Tag {
+            tag: tag("orders"),
+            id: 5,
+        };
+        assert_eq!(newcomer.advance(&above).await?, seen + 1);
+        while two.take(1).await.is_err() {}
+        while take(&newest, &two.log, "newest", 1).await.is_err() {}
+        // A restore goes on above it, too.
+        schema.sql(&format!("UPDATE keywright_segment SET hi = {old}"))?;
+        two.are_refused("keywright advance orders --above ").await;
+        let refused = take_until_refused(&newest, &two.log, "newest").await;
+        assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+        let last = open(&schema.raw())?;
+        let lost = Duration::from_secs(1);
+        let restored = last.restored(lost, BTreeMap::new()).await?;
+        let [orders] = restored.tags.as_slice() else {
+            panic!("{restored:?}");
+        };
+        assert!(orders.next > two.log.max(), "{orders:?}");
+        take(&last.source(&segment("orders"))?, &two.log, "last", 9).await
+    })
+}
+
+/// Who asks first behind a restart is not who has seen more.
+#[test]
+fn behind_a_restart_of_the_server_all_look_before_anybody_reserves() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        let keeps = ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"];
+        let mut server = Upstream::start_with(flavour, &keeps)?;
+        server.run("", "CREATE DATABASE keywright")?;
+        let settings = raw(server.port(), "keywright");
+        runtime()?.block_on(async {
+            let [more, less] = [open(&settings)?, open(&settings)?];
+            more.init().await?;
+            more.create_tag(&tag("orders"), &small_steps(100)).await?;
+            let log = IssuedLog::default();
+            let [source, other] = [
+                more.source(&segment("orders"))?,
+                less.source(&segment("orders"))?,
+            ];
+            take(&other, &log, "less", 1).await?;
+            take(&source, &log, "more", 1_000).await?;
+            // As if that was what was put back.
+            server.run("keywright", "UPDATE keywright_segment SET hi = 400")?;
+            server.kill9()?;
+            server.restart()?;
+            let taking = tokio::spawn({
+                let log = log.clone();
+                async move { take_until_refused(&other, &log, "less").await }
+            });
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            // Whatever it asks for.
+            more.tags().await?;
+            let refused = tokio::time::timeout(GOES_ON_MAX, taking).await??;
+            assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
 }
 
 fn rests_below_an_advance_are_not_used(engine: Engine) -> Result<()> {

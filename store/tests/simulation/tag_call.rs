@@ -122,10 +122,9 @@ impl World {
             want: issuer.steps.want(&row, uptime_ms),
             need,
             floor,
-            seen: floor,
             now_ms: self.now_ms,
         };
-        if has_gone_back(&row, &ask) {
+        if has_gone_back(&row, floor, self.now_ms) {
             return None;
         }
         let planned: Result<Reservation, TagExhausted> = plan_reservation(&row, &ask);

@@ -18,6 +18,7 @@ use crate::settings::Limits;
 use crate::sources::demand::Outlook;
 use crate::sources::left::cannot_follow;
 use crate::store::Store;
+use crate::store::gone_back::GoneBack;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::tag_order::TagOrder;
 
@@ -153,6 +154,11 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 state.look_for_returned = true;
                 exhausted
             }
+            Ok(Err(Denied::Settling(ms))) => {
+                supply.demand.ask();
+                supply.demand.pause(ms).await;
+                return true;
+            }
             Ok(Err(Denied::Superseded(failure))) => {
                 supply.demand.failed(failure, 0, Outlook::MayPass);
                 return false;
@@ -179,7 +185,7 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
             }
-            Ok(Err(Denied::Other(failure))) => {
+            Ok(Err(Denied::GoneBack(GoneBack { failure, .. }) | Denied::Other(failure))) => {
                 supply.publish_tail();
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
