@@ -320,7 +320,7 @@ fn passwords_are_not_shown() -> Result<()> {
 fn the_key_ports_and_the_feed_of_the_sample_are_valid() -> Result<()> {
     let sample = include_str!("../keywright.toml");
     let is_of_a_file =
-        |line: &&str| line.contains("port.password") || line.contains("feeder.password");
+        |line: &&str| line.contains("secrets_port") || line.contains("secrets_feeder");
     let lines = sample.lines().filter(|line| !is_of_a_file(line));
     let shown: String = lines
         .map(|line| match line.strip_prefix('#') {
@@ -331,7 +331,10 @@ fn the_key_ports_and_the_feed_of_the_sample_are_valid() -> Result<()> {
     let key = tempfile::NamedTempFile::new()?;
     std::fs::write(key.path(), "07".repeat(16))?;
     let there = key.path().display().to_string();
-    let shown = shown.replace("/etc/keywright/secrets/invoices.hide", &there);
+    let shown = shown.replace(
+        "/run/credentials/keywright.service/secrets_invoices.hide",
+        &there,
+    );
     let config = Config::parse(&shown)?;
     assert_eq!(config.store.hidden_tags().tags().count(), 1);
     assert_eq!((config.listeners.len(), config.ports.len()), (1, 2));

@@ -45,6 +45,31 @@ fn the_sample_is_valid() -> Result<()> {
     Ok(())
 }
 
+/// The package installs the sample for its unit, whose user reads no file of root's.
+#[test]
+fn the_files_with_secrets_that_the_sample_names_are_those_that_the_unit_hands_over() {
+    const SECRET: [&str; 5] = [
+        "password_file",
+        "admin_password_file",
+        "key",
+        "rsa_key",
+        "hide_key_file",
+    ];
+    let named: Vec<&str> = SAMPLE
+        .lines()
+        .filter_map(|line| line.trim_start_matches(['#', ' ']).split_once(" = \""))
+        .filter_map(|(option, file)| SECRET.contains(&option).then_some(file))
+        .filter(|file| file.starts_with('/'))
+        .collect();
+    assert!(named.len() > SECRET.len(), "{named:?}");
+    for file in named {
+        assert!(
+            file.starts_with("/run/credentials/keywright.service/secrets_"),
+            "{file}"
+        );
+    }
+}
+
 /// Settings that are commented out to show their default have no effect when they are not.
 #[test]
 fn defaults_that_the_sample_shows_are_the_defaults() -> Result<()> {
@@ -158,11 +183,11 @@ fn passwords_are_not_shown() -> Result<()> {
     let name = file.path().display().to_string();
     let by_file = SAMPLE
         .replace(
-            "# password_file = \"/etc/keywright/store.password\"",
+            "# password_file = \"/run/credentials/keywright.service/secrets_store\"",
             &format!("password_file = \"{name}\""),
         )
         .replace(
-            "# admin_password_file = \"/etc/keywright/admin.password\"",
+            "# admin_password_file = \"/run/credentials/keywright.service/secrets_admin\"",
             &format!("admin_password_file = \"{name}\""),
         );
     let by_url = SAMPLE.replace(
