@@ -21,7 +21,7 @@ use std::sync::Arc;
 use mysql_async::{Conn, Opts};
 
 use error::StoreError;
-use etcd::{EtcdEngine, EtcdLink, EtcdSettings};
+use etcd::{EtcdEngine, EtcdError, EtcdLink, EtcdSettings};
 use facts::ServerFacts;
 use file::{FileEngine, FileError, FileLink, FileSettings};
 use postgres::{PostgresLink, PostgresSettings};
@@ -104,10 +104,10 @@ impl Engine {
     /// The error of a transaction that has taken so long.
     pub(crate) fn late(&self, ms: u64) -> StoreError {
         match self {
-            Self::MySql(_) | Self::Postgres(_) | Self::Etcd(_) | Self::Redis(_) => {
-                StoreError::TimedOut { ms }
-            }
+            Self::MySql(_) | Self::Postgres(_) => StoreError::TimedOut { ms },
+            Self::Etcd(_) => EtcdError::Overdue { ms }.into(),
             Self::File(_) => FileError::Late { ms }.into(),
+            Self::Redis(_) => RedisError::Overdue { ms }.into(),
         }
     }
 
@@ -415,6 +415,32 @@ mod tests {
         assert_eq!(late.to_string(), "no answer within 2000 ms");
         let hint = late.hint().ok_or("no hint")?;
         assert!(hint.contains("disk") && !hint.contains("server"), "{hint}");
+        Ok(())
+    }
+
+    /// Nothing there holds a lock of a row, so there is no session to end.
+    #[test]
+    fn etcd_and_a_key_port_that_do_not_answer_have_no_sessions_to_end() -> Result<(), &'static str>
+    {
+        let etcd = EngineSettings::Etcd(Box::new(EtcdSettings {
+            members: vec!["127.0.0.1:1".to_owned()],
+            prefix: "/keywright/".to_owned(),
+            user: None,
+            tls: None,
+            member_ms_max: 1_000,
+        }));
+        let etcd = Engine::new(&etcd, 2_000).late(2_000);
+        let port = StoreError::from(RedisError::Overdue { ms: 2_000 });
+        for late in [etcd, port] {
+            assert_eq!(late.to_string(), "no answer within 2000 ms");
+            assert!(!late.is_answer() && !late.is_refusal(), "{late}");
+            let hint = late.hint().ok_or("no hint")?;
+            assert!(hint.contains("url of [store]"), "{hint}");
+            assert!(
+                !hint.contains("lock") && !hint.contains("session"),
+                "{hint}"
+            );
+        }
         Ok(())
     }
 }

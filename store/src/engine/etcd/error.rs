@@ -50,6 +50,9 @@ pub(crate) enum EtcdError {
     TooMany(usize),
     #[error("{member} has not answered within {ms} ms")]
     Late { member: String, ms: u64 },
+    /// A whole transaction.
+    #[error("no answer within {ms} ms")]
+    Overdue { ms: u64 },
     /// User and password.
     #[error("{0}")]
     ShutOut(String),
@@ -114,7 +117,7 @@ impl EtcdError {
     /// Whether the cluster has answered.
     pub(crate) fn is_answer(&self) -> bool {
         match self {
-            Self::Late { .. } | Self::Unreachable(_) => false,
+            Self::Late { .. } | Self::Overdue { .. } | Self::Unreachable(_) => false,
             Self::Empty
             | Self::Foreign
             | Self::Changed
@@ -162,6 +165,7 @@ impl EtcdError {
             | Self::Duplicate(_)
             | Self::TooMany(_)
             | Self::Late { .. }
+            | Self::Overdue { .. }
             | Self::ShutOut(_)
             | Self::Denied(_)
             | Self::Full(_)
@@ -185,6 +189,11 @@ impl EtcdError {
             Self::Full(_) => Some("etcdctl endpoint status and alarm list say what is full"),
             Self::Late { .. } | Self::Unreachable(_) => Some(
                 "is the cluster there, with a leader, and its addresses in url of [store] right?",
+            ),
+            // Nobody holds a lock there: whoever comes second begins again.
+            Self::Overdue { .. } => Some(
+                "is the cluster there, with a leader, and its addresses in url of [store] right? if it answers others, its disks may be slow, or \
+                 programs write more than it keeps up with: a larger step_min of busy tags makes that less (keywright tag alter)",
             ),
             Self::Changed
             | Self::Duplicate(_)

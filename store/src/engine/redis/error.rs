@@ -17,6 +17,9 @@ pub(crate) enum RedisError {
     Unreachable { host: String, what: String },
     #[error("{host} has not answered within {ms} ms")]
     Late { host: String, ms: u64 },
+    /// All hosts together.
+    #[error("no answer within {ms} ms")]
+    Overdue { ms: u64 },
     /// User and password, or rights.
     #[error("{0}")]
     ShutOut(String),
@@ -73,7 +76,7 @@ impl RedisError {
     /// Whether somebody has answered.
     pub(crate) fn is_answer(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Late { .. } => false,
+            Self::Unreachable { .. } | Self::Late { .. } | Self::Overdue { .. } => false,
             Self::RangesOnly
             | Self::ShutOut(_)
             | Self::Refused { .. }
@@ -96,6 +99,7 @@ impl RedisError {
             Self::RangesOnly
             | Self::Unreachable { .. }
             | Self::Late { .. }
+            | Self::Overdue { .. }
             | Self::ShutOut(_)
             | Self::Unfit(_)
             | Self::NotDurable(_)
@@ -120,7 +124,7 @@ impl RedisError {
             Self::RangesOnly => {
                 Some("say it to the program whose key port it is, where its own store is")
             }
-            Self::Unreachable { .. } | Self::Late { .. } => Some(
+            Self::Unreachable { .. } | Self::Late { .. } | Self::Overdue { .. } => Some(
                 "is the key port there, its address in url of [store] right, and TLS on both sides or on neither?",
             ),
             Self::ShutOut(_) => {
