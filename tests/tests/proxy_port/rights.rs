@@ -237,6 +237,16 @@ fn init_makes_the_first_administrator() -> Result<()> {
     let mut root = client_as(proxy.key_port()?, "root")?;
     let add = root.ask(&["KEYWRIGHT", "USER", "ADD", "app", "12345678"])?;
     assert_eq!(add, ok());
+    // Whoever has gone, even the last one, can be made anew by whoever may use the store's account.
+    said(&["user", "remove", "root"])?;
+    assert_has(
+        &said(&admin)?,
+        &["added user \"root\", who administers users"],
+    );
+    let grant = ["--rights", "administer", "--on", "*"];
+    said(&[&["user", "revoke", "root"][..], &grant].concat())?;
+    said(&[&["user", "grant", "app"][..], &grant].concat())?;
+    assert_eq!(said(&["user", "list"])?, "app administer *\nroot\n");
     for (arguments, expected) in [
         (&["init", "--admin", "a:b"][..], "a user's name has 1 to 64"),
         (
