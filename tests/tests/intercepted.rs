@@ -9,7 +9,7 @@ use keywright_testkit::{Result, SharedServer, query_i64};
 static SERVER: SharedServer = SharedServer::new();
 
 /// What is kept from happening, to which table, and a statement that needs it.
-const CASES: [(&str, &str, &str); 8] = [
+const CASES: [(&str, &str, &str); 9] = [
     ("INSERT", "tag", "SELECT keywright.create_tag('new')"),
     ("UPDATE", "tag", "SELECT keywright.create_tag('old')"),
     (
@@ -29,6 +29,11 @@ const CASES: [(&str, &str, &str); 8] = [
         "SELECT keywright.create_tag('new', hide_bits => 53)",
     ),
     (
+        "DELETE",
+        "tag_secret",
+        "SELECT keywright.create_tag('hidden', forget_issued => true)",
+    ),
+    (
         "INSERT",
         "node",
         "SELECT keywright.set_readable_zone('+08:00')",
@@ -46,6 +51,7 @@ fn what_a_rule_or_trigger_keeps_from_being_written_is_refused() -> Result<()> {
     let mut client = database.client()?;
     client.batch_execute(
         "SELECT keywright.create_tag('orders'); SELECT keywright.create_tag('old'); SELECT keywright.drop_tag('old');
+         SELECT keywright.create_tag('hidden', hide_bits => 53); SELECT keywright.drop_tag('hidden');
          CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     )?;
     for (event, table, statement) in CASES {
@@ -59,10 +65,16 @@ fn what_a_rule_or_trigger_keeps_from_being_written_is_refused() -> Result<()> {
             ),
         ] {
             client.batch_execute(&obstacle)?;
-            let refused = client.batch_execute(statement);
-            let message = format!("keeps keywright from changing keywright.{table}");
-            let error = expect_cause(refused, Cause::OwnTables, &message);
-            assert!(error.hint.contains("drop it"), "{error:#?}");
+            // At each level: to try again would not help.
+            for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+                let begin = format!("BEGIN ISOLATION LEVEL {level}; SELECT 1");
+                client.batch_execute(&begin)?;
+                let refused = client.batch_execute(statement);
+                let message = format!("keeps keywright from changing keywright.{table}");
+                let error = expect_cause(refused, Cause::OwnTables, &message);
+                assert!(error.hint.contains("drop it"), "{level}: {error:#?}");
+                client.batch_execute("ROLLBACK")?;
+            }
             client.batch_execute(&format!("DROP {kind} obstacle ON keywright.{table}"))?;
             // As the hint says.
             client.batch_execute(&format!("BEGIN; {statement}; ROLLBACK"))?;

@@ -69,7 +69,8 @@ pub fn read(extension: &Extension) -> Result<NodeRow, Failure> {
 /// # Errors
 /// The transaction is above READ COMMITTED and somebody else changed the row since it began; or a rule or trigger keeps it from being written.
 pub fn set(column: &str, value: &str) -> Result<(), Failure> {
-    let is_there = query::one_row("SELECT true FROM keywright.node", &[], |_| ()).is_some();
+    const ROW: &str = "SELECT true FROM keywright.node";
+    let is_there = query::one_row(ROW, &[], |_| ()).is_some();
     if !is_there {
         let insert = "INSERT INTO keywright.node (layout) VALUES ($1)";
         statements::change_one("node", insert, &[LAYOUT_DEFAULT.into()])?;
@@ -77,9 +78,11 @@ pub fn set(column: &str, value: &str) -> Result<(), Failure> {
     let update = format!("UPDATE keywright.node SET {column} = $1");
     match statements::change("node", &update, &[value.into()])? {
         1 => Ok(()),
-        _ if transaction::keeps_its_snapshot() => Err(damage::changed_meanwhile(
+        _ => Err(statements::unchanged(
+            "node",
+            ROW,
+            &[],
             "what keywright keeps of this database",
         )),
-        _ => Err(damage::intercepted("node")),
     }
 }

@@ -6,7 +6,7 @@ use keywright_core::hiding::{HideBits, HideKey, Hiding};
 use pgrx::pg_sys;
 
 use crate::catalog::damage;
-use crate::catalog::statements::{change, change_one};
+use crate::catalog::statements::{change, change_one, unchanged};
 use crate::failure::Failure;
 use crate::server::query::{self, Row};
 
@@ -78,8 +78,15 @@ pub fn keep(id: i32, key: &HideKey) -> Result<(), Failure> {
 /// # Errors
 /// As [`keep`].
 pub fn forget(id: i32) -> Result<(), Failure> {
-    let delete = "DELETE FROM keywright.tag_secret WHERE tag_id OPERATOR(pg_catalog.=) $1";
-    change("tag_secret", delete, &[id.into()]).map(drop)
+    const OF_TAG: &str = "FROM keywright.tag_secret WHERE tag_id OPERATOR(pg_catalog.=) $1";
+    change("tag_secret", &format!("DELETE {OF_TAG}"), &[id.into()])?;
+    // Most tags have none; one that is still there was kept from being deleted.
+    let row = format!("SELECT true {OF_TAG}");
+    if query::one_row(&row, &[id.into()], |_| ()).is_none() {
+        return Ok(());
+    }
+    let what = "the key of a tag that hides its volume";
+    Err(unchanged("tag_secret", &row, &[id.into()], what))
 }
 
 /// The permutation of the tag with this id.

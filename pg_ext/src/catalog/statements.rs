@@ -77,6 +77,16 @@ pub fn change_one(table: &str, statement: &str, arguments: &[DatumWithOid]) -> R
     }
 }
 
+/// Why a row that is there was not changed: `row` selects it for a statement of this transaction. Where such a statement sees it, some rule or trigger
+/// holds it; else the transaction is above READ COMMITTED, and the row came after it began.
+pub fn unchanged(table: &str, row: &str, arguments: &[DatumWithOid], what: &str) -> Failure {
+    match run(row, arguments) {
+        Ok(0) => damage::changed_meanwhile(what),
+        Ok(_) => damage::intercepted(table),
+        Err(failure) => failure,
+    }
+}
+
 /// Runs the statements that a query makes, as the role in force.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use pgrx::{pg_extern, pg_sys};
 use crate::cache;
 use crate::catalog::extension::Extension;
 use crate::catalog::secrets::{self, Hidden};
-use crate::catalog::statements::{change, run};
+use crate::catalog::statements::{change, run, unchanged};
 use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences};
 use crate::durable::flush;
@@ -23,7 +23,7 @@ use crate::identity::{drops, writer};
 use crate::manage::definition::{self, Definition, number, numbers};
 use crate::manage::{hide, restored};
 use crate::refill::{fed, segment, segment_plan};
-use crate::server::{changes, clock, relation, sequence, transaction};
+use crate::server::{changes, clock, relation, sequence};
 use crate::settings;
 use crate::shmem::area;
 use crate::shmem::key::Source;
@@ -62,8 +62,8 @@ impl Kind {
     }
 }
 
-/// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's. A row that is there and was
-/// not changed some rule or trigger holds.
+/// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's. A row that it sees and did
+/// not change some rule or trigger holds.
 pub(super) fn change_row(
     (tag, id): (&Tag, i32),
     statement: &str,
@@ -72,12 +72,9 @@ pub(super) fn change_row(
     if change("tag", statement, arguments)? == 1 {
         return Ok(());
     }
-    let is_held =
-        !transaction::keeps_its_snapshot() && tag_rows::is_there(id, &cached::extension()?);
-    Err(match is_held {
-        true => damage::intercepted("tag"),
-        false => damage::changed_meanwhile(&format!("tag \"{tag}\"")),
-    })
+    let row = "SELECT true FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1";
+    let what = format!("tag \"{tag}\"");
+    Err(unchanged("tag", row, &[id.into()], &what))
 }
 
 /// Makes a tag, or brings a dropped one back.

@@ -100,12 +100,6 @@ pub fn at_end(work: fn()) {
     }
 }
 
-/// Whether all statements of this transaction see the state in which it began: it is above READ COMMITTED.
-pub fn keeps_its_snapshot() -> bool {
-    // SAFETY: a plain integer of the process.
-    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ.cast_signed() }
-}
-
 /// Whether this transaction wrote the row with that `xmin`.
 pub fn wrote_row(xmin: &str) -> bool {
     xmin.parse().is_ok_and(is_own)
