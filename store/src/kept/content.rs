@@ -16,7 +16,7 @@ use crate::switch::state::{InForce, Phase, RuleName, Standing};
 /// How the first line begins; another form has another number.
 const MAGIC: &str = "keywright ranges 1 sha256 ";
 /// What is written is so long, or a multiple of it, bytes: one page, which a process that is killed has written as a whole or not at all.
-const PAGE_BYTES: usize = 4_096;
+pub(crate) const PAGE_BYTES: usize = 4_096;
 /// Nothing longer is written or read, bytes: some thousand tags.
 pub(crate) const KEPT_BYTES_MAX: usize = 1_048_576;
 

@@ -7,7 +7,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::content::{Content, KEPT_BYTES_MAX, decode, encode, is_one};
+use uuid::Uuid;
+
+use super::content::{Content, KEPT_BYTES_MAX, PAGE_BYTES, decode, encode, is_one};
 use super::judge::{CHANGED_MS_MAX, Unusable};
 use crate::engine::file::file_system::doubtful;
 use crate::engine::file::place::{Inode, Place};
@@ -52,12 +54,12 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a file could be had, as far as that is seen without having it; nothing is changed.
+/// Whether a file could be had and written, as far as that is seen without having it; nothing is changed.
 ///
 /// # Errors
 /// Why not.
 pub(crate) fn look(path: &Path, any_file_system: bool) -> Result<(), Unusable> {
-    let place = match OpenOptions::new().read(true).write(true).open(path) {
+    let (place, len) = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(mut file) => {
             Place::of(path).map_err(|error| Unusable::Failed(error.to_string()))?;
             let mut head = Vec::new();
@@ -66,16 +68,38 @@ pub(crate) fn look(path: &Path, any_file_system: bool) -> Result<(), Unusable> {
             if !is_one(&head) {
                 return Err(Unusable::Foreign);
             }
-            path
+            let its = file.metadata().map_err(|error| failed(&error))?;
+            (path, Some(its.len()))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            path.parent().ok_or_else(|| failed(&error))?
+            (path.parent().ok_or_else(|| failed(&error))?, None)
         }
         Err(error) => return Err(failed(&error)),
     };
     let directory = fs::metadata(path.parent().unwrap_or(path));
     directory.map_err(|error| failed(&error))?;
-    check_file_system(place, any_file_system)
+    check_file_system(place, any_file_system)?;
+    let page = u64::try_from(PAGE_BYTES).unwrap_or(u64::MAX);
+    // It is written in place: a full disk does not matter before it has to grow.
+    if len.is_some_and(|len| len >= page) {
+        return Ok(());
+    }
+    match try_room(path) {
+        // Nor does it matter who may make files beside one that is there.
+        Err(error) if len.is_some() && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        tried => tried.map_err(|error| failed(&error)),
+    }
+}
+
+/// Whether there is room for the least that is ever written: in a file beside it, whose name is gone before anything is in it.
+fn try_room(path: &Path) -> io::Result<()> {
+    let beside = path.with_file_name(format!(".keywright-{}", Uuid::new_v4().simple()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(MODE);
+    let file = options.open(&beside)?;
+    fs::remove_file(&beside)?;
+    file.write_all_at(&[b'k'; PAGE_BYTES], 0)?;
+    file.sync_all()
 }
 
 fn check_file_system(path: &Path, any_file_system: bool) -> Result<(), Unusable> {

@@ -382,6 +382,27 @@ fn a_file_that_leads_elsewhere_is_written_no_more_and_keeps_nothing() {
     );
 }
 
+/// As `check` asks before a program runs.
+#[test]
+fn where_nothing_can_be_written_is_told_before_a_program_has_the_file() {
+    let scratch = TempDir::new().unwrap();
+    let path = scratch.path().join("ranges");
+    let names = || fs::read_dir(scratch.path()).unwrap().count();
+    assert_eq!((keeper(&path, 1_000).problem(), names()), (None, 0));
+    // Nobody makes a file there, whoever he is.
+    let told = keeper(Path::new("/proc/ranges"), 1_000).problem();
+    let told = told.unwrap_or_default();
+    assert!(
+        told.starts_with("no ranges can be kept in /proc/ranges: it cannot be used: "),
+        "{told}"
+    );
+    // Emptied after a disk error, or in use.
+    fs::write(&path, "").unwrap();
+    assert_eq!((keeper(&path, 1_000).problem(), names()), (None, 1));
+    drop(running(&path, &range(50, 101)));
+    assert_eq!((keeper(&path, 1_000).problem(), names()), (None, 1));
+}
+
 #[test]
 fn what_is_no_file_of_kept_ranges_stays_as_it_is() {
     let scratch = TempDir::new().unwrap();
