@@ -33,6 +33,7 @@ use crate::lease::TakeoverLimits;
 use crate::lease::space::Space;
 use crate::seat::seats::Seats;
 use crate::settings::{FurtherStore, StoreSettings};
+use crate::sources::demand::StoreNews;
 use crate::sources::segment::{SegmentSupply, refilling};
 use crate::sources::source::{Source, Supply};
 use crate::sources::stats::SourceStats;
@@ -100,6 +101,8 @@ struct Sources {
     over_buckets: HashMap<KeySpec, Source>,
     segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
     times: Vec<Arc<TimeSupply>>,
+    /// What was said of the store by those that draw ranges from it.
+    news: Arc<StoreNews>,
     feeders: Vec<Arc<Feeder>>,
     /// Who follows the users.
     followings: Vec<Arc<Following>>,
@@ -231,6 +234,7 @@ impl Keys {
         let supply = SegmentSupply::new(name, (tag.clone(), residue), &limits, seat);
         let hiding = self.0.settings.hidden.of(tag).cloned();
         let supply = supply.hiding(hiding).keeping(self.0.keeper.clone());
+        let supply = supply.sharing(Arc::clone(&sources.news));
         if let Some(bound) = supply.kept_bound() {
             self.0.store.note_seen(tag, bound);
         }

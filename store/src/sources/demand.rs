@@ -1,9 +1,10 @@
 //! Between those who take keys and the task that refills: asking, waiting, failing.
 
+mod news;
 mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use keywright_core::Cause;
@@ -12,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{debug, info, warn};
 
 use crate::failure::Failure;
+pub(crate) use news::StoreNews;
 pub(crate) use waiting::{Outlook, PutOff};
 use waiting::{PutOffs, WaiterSlot, Waiting};
 
@@ -30,6 +32,8 @@ pub(crate) struct Demand {
     put_offs: PutOffs,
     closed: AtomicBool,
     trouble: Mutex<Option<Trouble>>,
+    /// What was said of the store already.
+    news: Arc<StoreNews>,
     pub(crate) figures: Figures,
 }
 
@@ -63,6 +67,10 @@ struct Trouble {
     /// Waiting may help.
     passes: bool,
     since: Instant,
+    /// The log has it of this source, and not of another of its store only.
+    is_said: bool,
+    /// The log has this or an earlier failure of the same trouble.
+    was_said: bool,
 }
 
 impl Demand {
@@ -78,8 +86,14 @@ impl Demand {
             put_offs: PutOffs::default(),
             closed: AtomicBool::new(false),
             trouble: Mutex::new(None),
+            news: Arc::default(),
             figures: Figures::default(),
         }
+    }
+
+    /// The same; what other sources with these news have said of their store it need not say.
+    pub(crate) fn sharing(self, news: Arc<StoreNews>) -> Self {
+        Self { news, ..self }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -274,8 +288,15 @@ impl Demand {
     /// There are keys again.
     pub(crate) fn succeeded(&self) {
         let before = self.trouble().take();
-        if before.is_some_and(|trouble| trouble.passes) {
-            info!(source = self.name, "keys are reserved again");
+        if let Some(trouble) = before {
+            if trouble.is_said {
+                self.news.is_over(&trouble.failure);
+            }
+            match trouble.passes {
+                true if trouble.was_said => info!(source = self.name, "keys are reserved again"),
+                true => debug!(source = self.name, "keys are reserved again"),
+                false => {}
+            }
         }
         self.answered.notify_waiters();
     }
@@ -285,21 +306,23 @@ impl Demand {
         self.figures.refill_failures.fetch_add(1, Ordering::Relaxed);
         {
             let mut trouble = self.trouble();
-            // The first one is news, its repetitions are not.
-            match &*trouble {
-                Some(old) if old.failure == failure => {
-                    debug!(source = self.name, cause = failure.cause().name(), %failure, "still no keys");
-                }
-                Some(_) | None => {
-                    warn!(source = self.name, cause = failure.cause().name(), %failure, "no keys can be reserved");
-                }
+            let now = Instant::now();
+            let old = trouble.as_ref();
+            // The first one is news, its repetitions are not, nor what another source has said of the store.
+            let is_repeated = old.is_some_and(|old| old.is_said && old.failure == failure);
+            let is_news = !is_repeated && self.news.is_news(&failure, now);
+            if is_news {
+                warn!(source = self.name, cause = failure.cause().name(), %failure, "no keys can be reserved");
+            } else {
+                debug!(source = self.name, cause = failure.cause().name(), %failure, "still no keys");
             }
-            let since = trouble.as_ref().map_or_else(Instant::now, |old| old.since);
             *trouble = Some(Trouble {
+                is_said: is_news || is_repeated,
+                was_said: is_news || old.is_some_and(|old| old.was_said),
+                since: old.map_or(now, |old| old.since),
                 failure,
                 need,
                 passes: outlook == Outlook::MayPass,
-                since,
             });
         }
         self.answered.notify_waiters();

@@ -18,7 +18,7 @@ use crate::kept::keeper::Keeper;
 use crate::kept::tail::Tail;
 use crate::seat::Seat;
 use crate::settings::Limits;
-use crate::sources::demand::Demand;
+use crate::sources::demand::{Demand, StoreNews};
 use crate::sources::ordered::OrderedSide;
 use crate::store::returned::Rest;
 use crate::store::tag_rows::ordered;
@@ -92,6 +92,14 @@ impl SegmentSupply {
                 key_space: None,
                 tail: None,
             }),
+        }
+    }
+
+    /// The same; what other sources with these news have said of their store it need not say.
+    pub(crate) fn sharing(self, news: Arc<StoreNews>) -> Self {
+        Self {
+            demand: self.demand.sharing(news),
+            ..self
         }
     }
 
