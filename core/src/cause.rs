@@ -106,6 +106,9 @@ pub enum Cause {
     /// The table has no fence, and has ids of its own that the tag may still issue. The switch could not be repeated within `switch_wait_ms_max`. The log
     /// names what is in the way.
     TableAhead,
+    /// The listener's `admin` may not see the table. So the table has no fence, and the tag may issue ids that it has. Grant `admin` SELECT, ALTER and
+    /// LOCK TABLES on the whole schema. The next schema refresh then sees the table.
+    TableUnshown,
     /// The listener's server cannot be reached, or does not greet, within `connect_ms_max`. (The number is not 2003, because Connector/C takes 2003 from a
     /// server for a malformed packet.)
     UpstreamUnreachable,
@@ -267,11 +270,12 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 17] = [
+    pub const OF_PROXY: [Self; 18] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
         Self::TableAhead,
+        Self::TableUnshown,
         Self::UpstreamUnreachable,
         Self::ConnectionsFull,
         Self::MemoryFull,
@@ -355,6 +359,7 @@ impl Cause {
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),
             Self::TagHomeUnknown       => Row::of("tag_home_unknown", "55000", NO_KEY, false, "setup"),
             Self::TableAhead           => Row::of("table_ahead", "HY000", NO_KEY, false, "state"),
+            Self::TableUnshown         => Row::of("table_unshown", "HY000", NO_KEY, false, "setup"),
             Self::UpstreamUnreachable  => Row::of("upstream_unreachable", "08S01", 1158, true, "upstream"),
             Self::ConnectionsFull      => Row::of("connections_full", "08004", 1040, true, "capacity"),
             Self::MemoryFull           => Row::of("memory_full", "HY000", 1041, true, "capacity"),

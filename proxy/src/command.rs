@@ -11,6 +11,7 @@ mod intended;
 mod kept_back;
 mod left_over;
 mod moving;
+mod new_tables;
 mod ordered;
 pub(crate) mod release;
 mod run;

@@ -19,6 +19,7 @@ mod replication;
 mod rules;
 mod snapshot;
 mod take;
+mod unshown;
 mod views;
 
 pub use column_type::ColumnType;
@@ -40,3 +41,4 @@ pub use snapshot::{
     Settings, Snapshot, StatementContext, Surroundings, SwitchContext, Table, Trigger, Unshown,
 };
 pub use take::{ADMIN_SQL_MODE, Taken, connect, take, take_all};
+pub use unshown::shown;

@@ -86,6 +86,9 @@ pub enum Unsupported {
     /// The table has no fence, and ids that its rule is still to give.
     #[error("a table without fence whose own ids are above the rule's keys")]
     TableAhead,
+    /// The program's own account may not see the table, so nobody knows which ids it has, and it has no fence.
+    #[error("a table that the program's own account may not see")]
+    TableUnshown,
     /// The key column came after the statement was prepared.
     #[error("a statement that was prepared before the key column was there: prepare it again")]
     KeyLater,
@@ -218,6 +221,7 @@ impl Unsupported {
             Self::KeyName => "key_name",
             Self::KeyNarrow => "key_narrow",
             Self::TableAhead => "table_ahead",
+            Self::TableUnshown => "table_unshown",
             Self::KeyLater => "key_later",
             Self::TableChanged => "table_changed",
             Self::Elsewhere => "another_database",

@@ -229,6 +229,7 @@ impl Reason {
         match self {
             Self::Explicit => Cause::KeyExplicit,
             Self::Unsupported(Unsupported::TableAhead) => Cause::TableAhead,
+            Self::Unsupported(Unsupported::TableUnshown) => Cause::TableUnshown,
             Self::AmbiguousId
             | Self::SeveralRows
             | Self::SeveralLoaded
@@ -258,6 +259,10 @@ impl Reason {
             Self::Unsupported(Unsupported::TableAhead) => {
                 "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
                  log of keywright says what keeps it from going on above them".to_owned()
+            }
+            Self::Unsupported(Unsupported::TableUnshown) => {
+                "keywright gives this table no keys: admin, its own account on this server, may not see it, so that it has no fence, and keys may be \
+                 ids that it has; grant that account SELECT, ALTER and LOCK TABLES on the table's schema".to_owned()
             }
             Self::Unsupported(what) => {
                 format!("keywright cannot fill in a key exactly in {what}, on a table with a rule")
@@ -316,7 +321,8 @@ pub(crate) fn decide(policy: Policy, facts: &Facts) -> Verdict {
 /// Whether one goes out as it is that this keeps from being read or rewritten. On a table without fence the server would number its rows
 /// among the rule's keys.
 pub(crate) fn decide_unread(policy: Policy, what: Unsupported) -> Result<(), Reason> {
-    match policy.refuses() || policy.has_ahead || what == Unsupported::TableAhead {
+    let has_no_fence = matches!(what, Unsupported::TableAhead | Unsupported::TableUnshown);
+    match policy.refuses() || policy.has_ahead || has_no_fence {
         true => Err(Reason::Unsupported(what)),
         false => Ok(()),
     }

@@ -13,7 +13,7 @@ mod rules;
 mod session;
 
 pub use now::{
-    Budget, Event, KeyColumnState, KeyFailure, KeyRequest, Limits, List, Listing, Mode,
+    Budget, Event, KeyColumnState, KeyFailure, KeyRequest, Limits, List, Listing, MetTable, Mode,
     OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rest, Room, Rule,
     RuleAdmission, RulesUpdate, SessionFacts, SeveralRows, StatementOutcome, Step, TableSnapshot,
     View, ViewKey,

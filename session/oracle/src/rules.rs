@@ -205,6 +205,16 @@ impl SchemaChanges {
         self.now.note_schema_refresh(began_at, is_other);
     }
 
+    /// Of the one that stands: the other may not have it.
+    pub fn tables_to_ask(&self, again: bool) -> Vec<now::MetTable> {
+        self.now.tables_to_ask(again)
+    }
+
+    /// The same.
+    pub fn note_shown(&self, table: &now::MetTable, is_shown: bool) -> bool {
+        self.now.note_shown(table, is_shown)
+    }
+
     /// As that of one.
     pub fn defined(&self) -> u64 {
         let (before, now) = (self.before.defined(), self.now.defined());

@@ -39,6 +39,11 @@ impl Connection {
         if self.rules.is_ahead(index, schema, name) {
             return self.unsupported(query, Some(index), Unsupported::TableAhead);
         }
+        match self.is_unshown(table, index) {
+            Ok(false) => {}
+            Ok(true) => return self.unsupported(query, Some(index), Unsupported::TableUnshown),
+            Err(question) => return self.ask(&question).into(),
+        }
         if self.context.insert_id_set {
             return self.pass_query(query, After::Nothing);
         }

@@ -80,6 +80,11 @@ impl Connection {
         if self.rules.is_ahead(index, schema, name) {
             return KeysFrom::Unsupported(index, Unsupported::TableAhead);
         }
+        match self.is_unshown(table, index) {
+            Ok(false) => {}
+            Ok(true) => return KeysFrom::Unsupported(index, Unsupported::TableUnshown),
+            Err(question) => return KeysFrom::Ask(question),
+        }
         match decide(self.policy(Some(index)), &Facts::of_next_value()) {
             Verdict::Rewrite if next.count > NEXT_VALUES_MAX => {
                 KeysFrom::Unsupported(index, Unsupported::NextValues)

@@ -150,6 +150,9 @@ impl Connection {
                 .plan(text, modes, &key)
                 .map(|plan| Planned::Plan(index, plan)),
         };
+        if let Some(instead) = self.instead_where_unshown(table, index, &planned) {
+            return instead;
+        }
         // In strict mode the server refuses a key that is too large, and stores no other number.
         let clips = modes.strict != Some(true) || insert.ignore();
         match planned {
@@ -160,6 +163,28 @@ impl Connection {
                 Err((Some(index), Unsupported::KeyNarrow))
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),
+        }
+    }
+
+    /// What becomes of a statement that gets keys, or whose rows the server would number, on a table that the program's own account may not see.
+    fn instead_where_unshown(
+        &self,
+        table: &TableName,
+        index: usize,
+        planned: &Result<Planned, Unread>,
+    ) -> Option<Result<Planned, NotPlanned>> {
+        let is_numbered = match planned {
+            Ok(planned) => planned.wants_keys(),
+            Err(Unread::Unsupported(_)) => true,
+            Err(Unread::Refused) => false,
+        };
+        if !is_numbered {
+            return None;
+        }
+        match self.is_unshown(table, index) {
+            Ok(false) => None,
+            Ok(true) => Some(Err((Some(index), Unsupported::TableUnshown))),
+            Err(question) => Some(Ok(Planned::Ask(question))),
         }
     }
 

@@ -181,6 +181,7 @@ fn what_cannot_be_read_is_left_only_where_no_id_can_meet_another() {
     for policy in [LAX, observing] {
         assert!(!refused(policy, TWICE));
         assert!(refused(policy, Unsupported::TableAhead));
+        assert!(refused(policy, Unsupported::TableUnshown));
         assert!(refused(ahead(policy), TWICE));
     }
 }

@@ -197,6 +197,6 @@ impl Connection {
 }
 
 /// Whether that is why a question has no answer.
-fn says_no_table(error: u16) -> bool {
+pub(super) fn says_no_table(error: u16) -> bool {
     matches!(error, NO_TABLE | NO_SCHEMA | NO_DATABASE)
 }

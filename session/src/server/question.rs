@@ -3,6 +3,8 @@
 
 use keywright_rewrite::{ResultColumn, TableName};
 
+use crate::server::context::Named;
+
 /// What must be known of a table.
 #[derive(Debug)]
 pub(crate) enum Question {
@@ -45,6 +47,17 @@ pub(crate) enum KeyThere {
     Untold,
 }
 
+/// What a table is, as the server describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Described {
+    /// A temporary one.
+    Temporary,
+    /// There is none.
+    NoTable,
+    /// Something else, or the server does not say.
+    Other,
+}
+
 /// What the server has computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ComputedValues {
@@ -67,6 +80,8 @@ pub(crate) struct TableReport {
     pub(crate) asked_at: Option<u64>,
     /// Whether it has the column of its rule.
     pub(crate) key: Option<KeyThere>,
+    /// What this table is.
+    pub(crate) described: Option<(Named, Described)>,
     /// What the result of the statement's query is; empty where the server does not say.
     pub(crate) result: Option<Vec<ResultColumn>>,
     /// What its computed keys are.

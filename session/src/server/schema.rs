@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::rules::names::in_lower_case;
+use crate::server::met::{MetTable, MetTables};
 
 /// Counts what may have changed tables: statements of this program's connections, and schema refreshes, before which others may
 /// have changed them.
@@ -18,6 +19,8 @@ pub struct SchemaChanges {
     looked: AtomicU64,
     /// Tables, by schema and name in lower case, with triggers that may read LAST_INSERT_ID(), as the last schema refresh found them.
     watched: RwLock<BTreeSet<(Vec<u8>, Vec<u8>)>>,
+    /// Tables that get keys and that none has shown.
+    met: MetTables,
 }
 
 impl SchemaChanges {
@@ -58,6 +61,27 @@ impl SchemaChanges {
         let watched = self.watched.read().unwrap_or_else(PoisonError::into_inner);
         let name = |name: &[u8]| in_lower_case(&String::from_utf8_lossy(name)).into_bytes();
         !watched.is_empty() && watched.contains(&(name(schema), name(table)))
+    }
+
+    /// Tables that get keys, no schema refresh has shown, and the servers are to be asked about by the program's own account: new ones, and at a
+    /// schema refresh (`again`) those that the account may not see, too.
+    pub fn tables_to_ask(&self, again: bool) -> Vec<MetTable> {
+        self.met.to_ask(again)
+    }
+
+    /// Whether the program's own account may see such a table. One that it may not see gets no keys from now on. Returns whether that is new.
+    pub fn note_shown(&self, table: &MetTable, is_shown: bool) -> bool {
+        let is_new = self.met.learn(table, is_shown);
+        if is_new {
+            // Prepared statements are judged again.
+            self.note_unseen();
+        }
+        is_new
+    }
+
+    /// Such tables.
+    pub(super) fn met(&self) -> &MetTables {
+        &self.met
     }
 
     /// How often tables were changed.

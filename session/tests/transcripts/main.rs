@@ -34,6 +34,7 @@ mod switched;
 mod temporary;
 mod texts;
 mod unread_names;
+mod unshown;
 mod users;
 
 use std::sync::Arc;

@@ -17,6 +17,8 @@ pub struct ProxyConfig {
     pub further_stores: Vec<String>,
     /// One listener for each: the ports of the servers behind them.
     pub upstream_ports: Vec<u16>,
+    /// The account of every listener's `admin`, without a password; root if there is none.
+    pub admin_user: Option<String>,
     /// A server's socket, to be reached by in place of its port.
     pub upstream_socket: Option<PathBuf>,
     /// `[[rule]]` tables, each without its head.
@@ -83,11 +85,12 @@ impl ProxyConfig {
                 Some(path) => format!("unix:{}", path.display()),
                 None => format!("127.0.0.1:{upstream}"),
             };
+            let admin = self.admin_user.as_deref().unwrap_or("root");
             // Writing to a String cannot fail.
             let _ = write!(
                 text,
                 "\n[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"{place}\"\n\
-                 admin = \"mysql://root@127.0.0.1:{upstream}\"\n{}\n",
+                 admin = \"mysql://{admin}@127.0.0.1:{upstream}\"\n{}\n",
                 self.listener
             );
         }

@@ -247,6 +247,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::KeyExplicit
         | Cause::StoreUnavailable
         | Cause::TableAhead
+        | Cause::TableUnshown
         | Cause::UpstreamUnreachable
         | Cause::ConnectionsFull
         | Cause::MemoryFull

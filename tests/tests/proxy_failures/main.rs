@@ -68,6 +68,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         Cause::KeyExplicit => an_explicit_key(shop),
         Cause::StoreUnavailable => stores::a_store_that_is_away(shop),
         Cause::TableAhead => a_table_with_ids_still_to_be_given(shop),
+        Cause::TableUnshown => a_table_that_admin_may_not_see(shop),
         Cause::UpstreamUnreachable => a_server_that_is_away(shop),
         Cause::ConnectionsFull => limits::one_connection_too_many(shop),
         Cause::MemoryFull => {
@@ -267,6 +268,33 @@ fn a_table_with_ids_still_to_be_given(shop: &Shop) -> Result<()> {
     })?;
     let is_above = wire.rows("SELECT LAST_INSERT_ID() >= 5000000")?;
     assert_eq!(is_above, [["1"]]);
+    Ok(())
+}
+
+/// A rule's pattern reaches further than what admin was granted.
+fn a_table_that_admin_may_not_see(shop: &Shop) -> Result<()> {
+    shop.server.run(
+        "mysql",
+        "CREATE DATABASE near; CREATE DATABASE nearly;
+         CREATE TABLE near.items (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT); CREATE TABLE nearly.items LIKE near.items;
+         CREATE USER keeper@'%'; GRANT SELECT, ALTER, LOCK TABLES ON near.* TO keeper@'%'",
+    )?;
+    let url = make_store(&shop.server, "keywright_near", &[("items", 1)])?;
+    let config = ProxyConfig::before(&shop.server, &url).rule("near*.items", "segment:items");
+    let proxy = ProxyProcess::start(ProxyConfig {
+        admin_user: Some("keeper".to_owned()),
+        ..config
+    })?;
+    let mut wire = proxy.wire("nearly")?;
+    let insert = "INSERT INTO items (a) VALUES (1)";
+    let mut found = None;
+    wait_until("the question", WAIT_MAX, || {
+        found = refusal(wire.query(insert)?);
+        Ok(found.is_some())
+    })?;
+    let fault = found.context("a refusal")?;
+    expect(Cause::TableUnshown, &fault, "may not see it");
+    assert_eq!(wire.rows("SELECT 1")?, [["1"]]);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod columns;
 mod fences;
+mod unshown;
 
 use columns::tables_without_the_column_are_left_alone;
 use fences::{fences_are_looked_at_while_running, fences_outlast_their_server};
@@ -9,6 +10,7 @@ use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
     free_port, make_store, wait_until,
 };
+use unshown::tables_that_admin_may_not_see_get_no_keys;
 
 keywright_testkit::on_both_flavours!(
     dependents_are_looked_at,
@@ -16,6 +18,7 @@ keywright_testkit::on_both_flavours!(
     tables_without_the_column_are_left_alone,
     fences_are_looked_at_while_running,
     fences_outlast_their_server,
+    tables_that_admin_may_not_see_get_no_keys,
     tables_of_one_pattern_are_told_apart,
     triggers_that_come_later_see_what_was_there_before,
     triggers_that_come_later_get_no_keys_of_the_rows_that_fire_them,

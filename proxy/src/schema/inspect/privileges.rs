@@ -20,7 +20,7 @@ use crate::schema::snapshot::{Denied, Privileges, Snapshot, Unshown};
 
 /// The servers' errors for want of a privilege: on a schema, on a table or a column.
 const DENIED_SCHEMA: &[u16] = &[1044];
-const DENIED_TABLE: &[u16] = &[1044, 1142, 1143];
+pub(in crate::schema) const DENIED_TABLE: &[u16] = &[1044, 1142, 1143];
 /// What a server with a binary log says to those without SUPER before it looks at TRIGGER.
 const NEEDS_SUPER: u16 = 1419;
 /// A name that neither a table nor a column has.
@@ -46,7 +46,7 @@ pub(super) async fn privileges(
 }
 
 /// Whether the server refuses a statement for want of a privilege, and what it says then.
-async fn refusal(
+pub(in crate::schema) async fn refusal(
     conn: &mut Conn,
     statement: String,
     errors: &[u16],

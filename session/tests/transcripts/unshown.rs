@@ -1,0 +1,104 @@
+//! Tables that no schema refresh has shown, and that the program's own account may not see.
+
+use std::sync::Arc;
+
+use keywright_rewrite::KeyForm;
+use keywright_session::{Mode, Rules, SchemaChanges, Session};
+
+use super::rig::*;
+
+const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
+const QUESTION: &str = "SHOW CREATE TABLE `d`.`t`";
+const TOLD: &str = "may not see it";
+
+/// A refresh has shown no table. One has the rule's column all the same, and got a key.
+fn met() -> (Rig, Arc<SchemaChanges>) {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let schema = Arc::new(SchemaChanges::default());
+    let rules = Rules::new(vec![r.rule_in(Mode::Rewrite)], false);
+    let rules = rules.with_tables(&[], true);
+    let rules = rules.with_schema(Arc::clone(&schema));
+    r.s = Session::new(Arc::new(rules), r.facts());
+    assert!(r.probed(INSERT, "1").contains("SELECT `id` FROM"));
+    assert!(has(&r.answer(&described(&["id"])), "INSERT INTO t"));
+    r.answer(&ok(1, 100));
+    r.output();
+    (r, schema)
+}
+
+/// The program has asked by its own account.
+fn asked(schema: &SchemaChanges, is_shown: bool) {
+    for table in schema.tables_to_ask(true) {
+        assert_eq!(
+            (&*table.schema, &*table.name, &*table.column),
+            ("d", "t", "id")
+        );
+        assert_eq!(*table.server, *SERVER.as_bytes());
+        assert_eq!(schema.note_shown(&table, is_shown), !is_shown);
+    }
+}
+
+fn is_refused(r: &mut Rig, text: &str) {
+    assert!(has(&r.query(text), QUESTION), "{text}");
+    let sent = r.answer(&rows(&["t", "CREATE TABLE"]));
+    assert!(sent.is_empty(), "{text}: {sent:?}");
+    assert!(has(&r.output(), TOLD), "{text}");
+}
+
+#[test]
+fn one_that_the_account_may_not_see_gets_no_keys() {
+    let (mut r, schema) = met();
+    asked(&schema, false);
+    is_refused(&mut r, INSERT);
+    is_refused(&mut r, "INSERT INTO t (id, a) VALUES (NULL, 1)");
+    is_refused(&mut r, "SELECT NEXT VALUE FOR t");
+    assert_eq!(r.requests.len(), 1);
+    // It is the client's own business which key it brings.
+    let own = "INSERT INTO t (id, a) VALUES (5, 1)";
+    assert!(has(&r.query(own), own));
+}
+
+#[test]
+fn one_that_it_may_see_gets_keys() {
+    let (mut r, schema) = met();
+    asked(&schema, true);
+    assert!(has(&r.query(INSERT), "LAST_INSERT_ID(101)"));
+}
+
+#[test]
+fn a_temporary_table_of_its_name_is_the_servers() {
+    let (mut r, schema) = met();
+    asked(&schema, false);
+    assert!(has(&r.query(INSERT), QUESTION));
+    let sent = r.answer(&rows(&["t", "CREATE TEMPORARY TABLE"]));
+    assert!(has(&sent, INSERT), "{sent:?}");
+    assert_eq!(r.requests.len(), 1);
+}
+
+#[test]
+fn of_one_that_is_gone_the_server_says_so() {
+    let (mut r, schema) = met();
+    asked(&schema, false);
+    assert!(has(&r.query(INSERT), QUESTION));
+    let no_table = packet(1, b"\xFF\x7A\x04#42S02Table 'd.t' doesn't exist");
+    assert!(has(&r.answer(&no_table), "INSERT INTO t"));
+    r.answer(&no_table);
+    assert_eq!(r.output(), no_table);
+    assert!(schema.tables_to_ask(true).is_empty());
+}
+
+#[test]
+fn a_prepared_statement_is_judged_again() {
+    let (mut r, schema) = met();
+    let with_null = execute(7, &[1, 1, 6, 0]);
+    let asked_of = stmt_prepare(&mut r, "INSERT INTO t (id, a) VALUES (?, 1)", "1");
+    r.tell(asked_of.into_bytes(), &["id", "a"]);
+    r.answer(&prepared(7, 1));
+    assert!(!has(&r.say(&with_null), QUESTION));
+    r.answer(&ok(1, 101));
+    r.output();
+    asked(&schema, false);
+    assert!(has(&r.say(&with_null), QUESTION));
+    assert!(r.answer(&rows(&["t", "CREATE TABLE"])).is_empty());
+    assert!(has(&r.output(), TOLD));
+}
