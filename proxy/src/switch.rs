@@ -10,6 +10,7 @@ mod held_back;
 mod later;
 mod left;
 mod servers;
+mod silences;
 mod standings;
 
 pub use claim::Claim;

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::held_back::HeldBack;
 use super::servers::{self, Server};
+use super::silences::Silences;
 use crate::config::Config;
 
 /// How often a program says that it is there, milliseconds.
@@ -82,10 +83,8 @@ pub struct Conductor<C> {
     given_up: Option<String>,
     /// What was said to the store last, and when.
     beat: Option<(Option<u64>, Instant)>,
-    /// The store did not answer the last time.
-    has_lost_store: bool,
-    /// Since when it answers again; `None`: it always did.
-    answers_since: Option<Instant>,
+    /// For how long others were silent while the store answered.
+    silences: Silences,
     /// The attempt behind which tables were looked at last, and what was in force.
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
     /// Tables with ids and without fence, of rules that give keys.
@@ -114,8 +113,7 @@ impl<C: ClientConnections> Conductor<C> {
             told: None,
             given_up: None,
             beat: None,
-            has_lost_store: false,
-            answers_since: None,
+            silences: Silences::default(),
             looked_at: None,
             held_back: HeldBack::default(),
         }
@@ -214,6 +212,7 @@ impl<C: ClientConnections> Conductor<C> {
                 }
             }
             Next::Undo(attempt) => {
+                self.tell_in_the_way(&standing);
                 let undone = self.limits.in_time(self.undo(attempt, &standing));
                 self.beating(attempt, undone).await?;
             }
@@ -229,7 +228,8 @@ impl<C: ClientConnections> Conductor<C> {
         Ok(next)
     }
 
-    /// Others have given an attempt up, and do not know the clients of this program. It may have been for another reason.
+    /// Others have given an attempt up, and do not know the clients of this program, be it the one that began it. It may have been for another
+    /// reason.
     fn tell_in_the_way(&mut self, standing: &Standing) {
         if standing.phase != Phase::Ending || self.told == Some(standing.attempt) {
             return;
@@ -259,23 +259,19 @@ impl<C: ClientConnections> Conductor<C> {
     /// The store cannot be used.
     pub async fn standing(&mut self) -> Result<Standing> {
         let standing = self.board.standing().await;
-        let had_lost_store = std::mem::replace(&mut self.has_lost_store, standing.is_err());
+        if standing.is_err() {
+            self.silences.lose();
+        }
         let mut standing = standing.map_err(store_error)?;
-        if had_lost_store {
-            self.answers_since = Some(Instant::now());
-        }
-        if let Some(since) = self.answers_since {
-            let answers_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-            for peer in &mut standing.peers {
-                peer.silent_ms = peer.silent_ms.min(answers_ms);
-            }
-        }
+        self.silences.learn(Instant::now(), &mut standing.peers);
         Ok(standing)
     }
 
     async fn say(&mut self, held: Option<u64>) -> Result<()> {
         let said = self.board.beat(held).await;
-        self.has_lost_store |= said.is_err();
+        if said.is_err() {
+            self.silences.lose();
+        }
         said.map_err(store_error)?;
         self.beat = Some((held, Instant::now()));
         Ok(())

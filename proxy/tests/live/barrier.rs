@@ -289,3 +289,28 @@ fn an_attempt_whose_leader_is_gone_is_undone_by_others() -> Result<()> {
         Ok(())
     })
 }
+
+/// The one that gives the attempt up does not know whose clients are in the way. The one that began it puts everything back, and names its own.
+#[test]
+fn whoever_began_an_attempt_that_others_give_up_names_who_is_in_the_way() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_named").await?;
+        let (mut leader, mut other) = (fleet.program(LIMITS), fleet.program(IMPATIENT));
+        until(&mut leader, follows).await?;
+        until(&mut other, follows).await?;
+        assert!(leader.begin(&fleet.change(None, Some(space()))).await?);
+        leader.connections().is_busy.set(true);
+        until(&mut leader, |next| matches!(next, Next::Hold(_))).await?;
+        until(&mut other, |next| matches!(next, Next::End(_))).await?;
+        assert!(matches!(leader.step().await?, Next::Undo(_)));
+        let told = leader.take_given_up().unwrap_or_default();
+        assert!(told.contains("a client"), "{told}");
+        until(&mut leader, follows).await?;
+        until(&mut other, follows).await?;
+        assert_eq!(fleet.insert()?, [Some(1), Some(1)]);
+        Ok(())
+    })
+}
