@@ -10,7 +10,7 @@ use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rules, Severa
 use crate::step::StatementOutcome;
 
 /// Rows that the first try of a statement with an unknown number of rows has keys for, if so many can be had.
-pub(crate) const ROWS_FIRST: u64 = 64;
+pub const ROWS_FIRST: u64 = 64;
 
 /// What a rule says of statements on its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

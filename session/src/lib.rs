@@ -46,6 +46,7 @@ pub use budget::Budget;
 pub use client::show::{List, Listing};
 pub use flow::Rest;
 pub use insert::in_place::Room;
+pub use judge::ROWS_FIRST;
 pub use rules::admissions::RuleAdmission;
 pub use rules::traffic::{PassthroughConnection, Traffic};
 pub use rules::{

@@ -258,17 +258,21 @@ async fn late(config: &Config, keys: &Keys, inspected: &[Inspected]) -> Vec<Stri
             let span = board.span(&space).await.ok().flatten();
             let is_among = |span: &IdSpan| span.first < next && next <= span.bound;
             if let Some(span) = span.filter(is_among) {
-                told.push(format!(
-                    "{} has no fence yet, and an AUTO_INCREMENT of {next}, while keys are given from {} on: its ids below that may be given a \
-                     second time",
-                    column.quoted_table(),
-                    span.first
-                ));
+                told.push(is_late(&column.quoted_table(), next, span.first));
             }
         }
     }
     told.extend(board.late().await.unwrap_or_default());
     told
+}
+
+/// That a table's next id is among the keys, of which this is the first.
+fn is_late(table: &str, next: u64, first: u64) -> String {
+    let last = next.saturating_sub(1);
+    format!(
+        "{table} has no fence yet, and an AUTO_INCREMENT of {next}, while keys are given from {first} on: those of its ids that are from {first} to \
+         {last} may be given a second time"
+    )
 }
 
 /// One listener's server, and what is to be said of it.
@@ -352,5 +356,19 @@ fn name_of(severity: Severity) -> &'static str {
         Severity::Error | Severity::LeftOut => "error",
         Severity::Warning => WARNING,
         Severity::Note => "note",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_late;
+
+    #[test]
+    fn ids_that_may_come_again_are_named_from_the_first_key_on() {
+        assert_eq!(
+            is_late("`shop`.`orders`", 1804, 500),
+            "`shop`.`orders` has no fence yet, and an AUTO_INCREMENT of 1804, while keys are given from 500 on: those of its ids that are from 500 to \
+             1803 may be given a second time"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Each finding about tables out of a snapshot that has what it is about, and none out of one that has not.
 
 use keywright_proxy::config::Config;
-use keywright_proxy::schema::{ColumnType, Reference, diagnose, unfenced, unmatched};
+use keywright_proxy::schema::{ColumnType, ListedView, Reference, diagnose, unfenced, unmatched};
 
 use crate::build::{
     MARIADB, MYSQL, config, context, counted, plain, snapshot, surroundings, view, with_rules,
@@ -276,6 +276,34 @@ fn views_through_which_rows_get_no_key_are_told() {
         "W shop.v and 0 more views may not be seen, which takes SHOW VIEW: an INSERT through one gets no key from the program, and \
          INSERT … SELECT and LOAD DATA are not tried twice"
     );
+}
+
+#[test]
+fn views_that_call_functions_are_told() {
+    let of = |more: &str, definitions: &[&str]| {
+        told_of(&config("segment:orders", more), |snapshot| {
+            let context = context(snapshot);
+            context.functions.insert("count_up".to_owned());
+            let views = ["v", "w"].iter().zip(definitions);
+            // No rule matches them.
+            let views = views.map(|(name, definition)| ListedView {
+                schema: "log".to_owned(),
+                ..view(name, &["a"], definition)
+            });
+            context.views = views.collect();
+        })
+    };
+    let calls = "select `log`.`count_up`(1) AS `a` from `log`.`t`";
+    let plain = "select `log`.`t`.`a` AS `a` from `log`.`t`";
+    let refused = "W views call stored functions, or others whose effect stays, so that INSERT … SELECT without a LIMIT of 64 at most, and LOAD DATA \
+                   of a file of the server's, are refused on all tables with a rule";
+    assert_eq!(of("", &[calls, plain]), [format!("{refused}: log.v")]);
+    assert_eq!(
+        of("", &[calls, "select nextval(`log`.`s`) AS `a`"]),
+        [format!("{refused}: log.v, log.w")]
+    );
+    assert_eq!(of("", &[plain]), NONE);
+    assert_eq!(of("on_unsupported = \"pass\"", &[calls]), NONE);
 }
 
 #[test]
