@@ -239,10 +239,11 @@ impl Reason {
         }
     }
 
-    /// What the client is told, whose rule fills in this column.
-    pub(crate) fn message(self, column: &str) -> String {
+    /// What the client is told, whose rule fills in this column. `None`: it could not be read which rule is concerned, if any is.
+    pub(crate) fn message(self, column: Option<&str>) -> String {
         match self {
             Self::Explicit => {
+                let column = column.unwrap_or_default();
                 format!("the value of key column \"{column}\" is generated and may not be given")
             }
             Self::AmbiguousId => {
@@ -265,7 +266,8 @@ impl Reason {
                  ids that it has; grant that account SELECT, ALTER and LOCK TABLES on the table's schema".to_owned()
             }
             Self::Unsupported(what) => {
-                format!("keywright cannot fill in a key exactly in {what}, on a table with a rule")
+                let has = if column.is_some() { "with" } else { "that may have" };
+                format!("keywright cannot fill in a key exactly in {what}, on a table {has} a rule")
             }
             Self::SelectRows { rows, is_limit } => {
                 let why = if is_limit {

@@ -93,7 +93,7 @@ impl Connection {
     fn note_refused(&mut self, rule: Option<usize>, reason: Reason) -> String {
         self.note(rule, StatementOutcome::Refused(reason.label()));
         let rule = rule.and_then(|index| self.rules.rules().get(index));
-        reason.message(rule.map_or("", |rule| &rule.column))
+        reason.message(rule.map(|rule| rule.column.as_str()))
     }
 
     /// A table whose ids are ahead of the rule's keys: the statement waits until the keys continue above them. In a transaction that has

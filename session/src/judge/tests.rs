@@ -185,3 +185,14 @@ fn what_cannot_be_read_is_left_only_where_no_id_can_meet_another() {
         assert!(refused(ahead(policy), TWICE));
     }
 }
+
+#[test]
+fn that_a_table_has_a_rule_is_said_only_where_that_is_known() {
+    for (column, said) in [(Some("id"), "with a rule"), (None, "that may have a rule")] {
+        let message = Reason::Unsupported(TWICE).message(column);
+        assert!(
+            message.ends_with(&format!(", on a table {said}")),
+            "{message}"
+        );
+    }
+}

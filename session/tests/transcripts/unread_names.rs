@@ -7,7 +7,8 @@ use super::beyond_ascii::{in_charset, probe_in_charset};
 use super::hidden::is_refused;
 use super::rig::*;
 
-const OF: &str = "named beyond ASCII";
+const OF: &str =
+    "named beyond ASCII in a character set other than UTF-8, on a table that may have a rule";
 
 /// With a rule for these tables.
 fn of_tables(pattern: &str) -> Rig {
