@@ -184,7 +184,7 @@ impl Session {
 
     /// The same, where the rules have changed and the connection cannot follow them.
     pub fn tell_outdated(&mut self) {
-        let why = "Server shutdown in progress: the rules have changed, and what this connection has prepared goes by the old ones: connect again";
+        let why = "Server shutdown in progress: the rules have changed, and this connection, or what it has prepared, goes by the old ones: connect again";
         write_error(Cause::Draining, why, 1, &mut self.connection.down);
     }
 }
