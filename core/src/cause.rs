@@ -136,8 +136,8 @@ pub enum Cause {
     /// issues its ids. Use a tag that is `distinct`. Or the slot of the name under which the listener issues it is in another group than the tag's: name it
     /// like the tag.
     TagOrdered,
-    /// The program is stopping, or the rules have changed and the connection cannot follow them. The error comes before the greeting, or in place of the
-    /// next command's answer. That command was not executed.
+    /// The program is stopping. The error comes before the greeting, or in place of the next command's answer. That command was not executed. On MySQL
+    /// the connection ends so, too, if it cannot follow rules that have changed.
     Draining,
     /// A key port does not have the command, or not with these arguments. The message says which and why.
     CommandRefused,
