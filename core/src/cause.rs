@@ -72,8 +72,8 @@ pub enum Cause {
     /// This database has no bound from before a promotion or from another server, so there is no promotion to report on.
     NotPromoted,
     /// The tables of keywright are damaged, or one of its sequences is lower than it was (`setval` by hand, `ALTER SUBSCRIPTION … REFRESH SEQUENCES`), or a
-    /// tag was restored without its bound. A lower sequence is put back: run the statement again. For a restored tag say with `keywright.advance_tag` how
-    /// far it was used.
+    /// tag was restored without its bound, or `pg_resetwal` lost it. A lower sequence is put back: run the statement again. For a tag without its bound say
+    /// with `keywright.advance_tag` how far it was used.
     BoundDamaged,
     /// Something other than keywright's functions changes its tables or sequences: a statement by hand, a subscription, `SET UNLOGGED`, `ALTER SEQUENCE`, `RENAME`,
     /// `SET SCHEMA`. Ids would come twice. Use the functions in schema `keywright`. Publish your own tables only. Or a rule or trigger of somebody else's

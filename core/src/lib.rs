@@ -40,6 +40,7 @@ pub mod nearest;
 pub mod policy;
 pub mod readable;
 pub mod register;
+pub mod resets;
 pub mod residue;
 pub mod segment;
 pub mod slot;
@@ -75,6 +76,7 @@ pub use mark::Mark;
 pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};
 pub use readable::{Biz, BizError, ReadableError, ReadableParts};
 pub use register::{AssignedRange, Floor, Held, Number, Register, Use};
+pub use resets::{Checkpoint, Resets};
 pub use residue::{Residue, ResidueError};
 pub use segment::{
     Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,

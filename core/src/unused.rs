@@ -172,7 +172,7 @@ fn parse(line: &str) -> Option<Unused> {
 }
 
 /// It tells accidents, not forgers: who can write to the data directory can do worse.
-fn sum(bytes: &[u8]) -> u64 {
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let mut hasher = SipHasher24::new();
     hasher.write(bytes);
     hasher.finish()

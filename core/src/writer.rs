@@ -13,6 +13,8 @@ pub struct Writer {
     pub timeline: u32,
     /// The database's oid: CREATE DATABASE … TEMPLATE changes it.
     pub database_oid: u32,
+    /// How often `pg_resetwal` lost something of the server's log: [`crate::Resets::lossy`].
+    pub resets: u32,
 }
 
 impl Writer {
@@ -21,14 +23,31 @@ impl Writer {
     const HASH_BITS: u32 = 12;
     /// Bits of [`Writer::mark`].
     pub const MARK_BITS: u32 = Self::TIMELINE_BITS + Self::HASH_BITS;
+    /// As many resets as a mark can tell apart. Those beyond are not told from the last one.
+    pub const RESETS_MAX: u32 = (1 << Self::HASH_BITS) - 1;
 
     /// A short mark: the timeline's low 7 bits as they are, so that the next 127 promotions are always told apart, and
-    /// 12 bits of hash over system and database: one pair in 4096 of unrelated ones looks the same.
+    /// 12 bits of hash over system and database: one pair in 4096 of unrelated ones looks the same. The number of resets changes the
+    /// hash so that those of one database are always told apart.
     pub fn mark(&self) -> u32 {
-        let hash = mix(self.system_identifier ^ mix(u64::from(self.database_oid)));
-        let hash = u32::try_from(hash >> (64 - Self::HASH_BITS)).unwrap_or(0);
+        let hash = self.hash_without_resets() ^ self.resets.min(Self::RESETS_MAX);
         let timeline = self.timeline & ((1 << Self::TIMELINE_BITS) - 1);
         hash << Self::TIMELINE_BITS | timeline
+    }
+
+    fn hash_without_resets(&self) -> u32 {
+        let hash = mix(self.system_identifier ^ mix(u64::from(self.database_oid)));
+        u32::try_from(hash >> (64 - Self::HASH_BITS)).unwrap_or(0)
+    }
+
+    /// Whether the log that recorded what a note stands beside was lost since, so that the bound may lie below what was issued. On whatever
+    /// timeline the note was written: later ones may be lost, too. Without a note it may be so.
+    pub fn may_have_lost(&self, note: Option<&Note>) -> bool {
+        self.resets > 0
+            && note.is_none_or(|note| {
+                let resets = (note.mark >> Self::TIMELINE_BITS) ^ self.hash_without_resets();
+                resets < self.resets.min(Self::RESETS_MAX)
+            })
     }
 }
 

@@ -5,6 +5,7 @@ pub mod backend;
 pub mod changes;
 pub mod clock;
 pub mod cluster;
+pub mod control;
 pub mod guc;
 pub mod latch;
 pub mod lock;

@@ -166,6 +166,7 @@ const ANYONE: Writer = Writer {
     system_identifier: 0,
     timeline: 0,
     database_oid: 0,
+    resets: 0,
 };
 
 /// A row that is not there may have been lost with the server that had it, and whoever issued by it may have a clock ahead

@@ -154,6 +154,7 @@ fn gap_after(last: &LastReservation, now_ms: i64) -> u64 {
         system_identifier: 0,
         timeline: 0,
         database_oid: 0,
+        resets: 0,
     };
     Note::new(anyone, last.at_ms, last.ids, last.rate_per_s).tag_gap(now_ms)
 }

@@ -168,6 +168,7 @@ impl Server {
             system_identifier: self.system_identifier,
             timeline: self.timeline,
             database_oid: 16_384 + u32::from(database),
+            resets: 0,
         }
     }
 

@@ -9,6 +9,7 @@ const OURS: Writer = Writer {
     system_identifier: 1,
     timeline: 1,
     database_oid: 5,
+    resets: 0,
 };
 const PROMOTED: Writer = Writer {
     timeline: 2,

@@ -13,6 +13,7 @@ fn on_timeline(timeline: u32) -> Writer {
         system_identifier: 7_301_234_567_890_123_456,
         timeline,
         database_oid: 16_384,
+        resets: 0,
     }
 }
 

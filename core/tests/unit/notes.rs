@@ -8,6 +8,7 @@ fn writer() -> Writer {
         system_identifier: 7_301_234_567_890_123_456,
         timeline: 1,
         database_oid: 16_384,
+        resets: 0,
     }
 }
 
@@ -34,6 +35,36 @@ fn marks_tell_lives_apart() {
             == mark
     });
     assert!(copies.count() < 20, "about one in 4096 looks the same");
+}
+
+/// Notes from before a reset, on whatever timeline, are told from later ones and from those of others.
+#[test]
+fn notes_from_before_a_reset_are_told() {
+    let after = |resets| Writer { resets, ..writer() };
+    let noted = |writer| Note::new(writer, NOW_MS, 1000, 100);
+    for resets in [1, 2, 100, Writer::RESETS_MAX] {
+        let now = after(resets);
+        let promoted = Writer { timeline: 9, ..now };
+        for earlier in [0, 1, resets / 2, resets - 1] {
+            let earlier = earlier.min(resets - 1);
+            let note = noted(after(earlier));
+            assert!(!note.is_of(&now), "{earlier} of {resets}");
+            assert!(now.may_have_lost(Some(&note)), "{earlier} of {resets}");
+            assert!(promoted.may_have_lost(Some(&note)), "{earlier} of {resets}");
+        }
+        let note = noted(now);
+        assert!(note.is_of(&now) && !now.may_have_lost(Some(&note)));
+        assert!(!note.is_of(&promoted) && !promoted.may_have_lost(Some(&note)));
+        assert!(now.may_have_lost(None));
+    }
+    let other = Writer {
+        system_identifier: 1,
+        ..writer()
+    };
+    assert!(!after(1).may_have_lost(Some(&noted(other))));
+    for note in [None, Some(noted(other)), Some(noted(after(3)))] {
+        assert!(!writer().may_have_lost(note.as_ref()), "no reset");
+    }
 }
 
 #[test]
@@ -77,8 +108,8 @@ fn nothing_recorded_is_no_note() {
 
 proptest! {
     #[test]
-    fn notes_round_trip(system_identifier: u64, timeline: u32, database_oid: u32, size: u64, rate: u64, now_ms in NOW_MS..NOW_MS * 2) {
-        let writer = Writer { system_identifier, timeline, database_oid };
+    fn notes_round_trip(system_identifier: u64, timeline: u32, database_oid: u32, resets: u32, size: u64, rate: u64, now_ms in NOW_MS..NOW_MS * 2) {
+        let writer = Writer { system_identifier, timeline, database_oid, resets };
         let note = Note::new(writer, now_ms, size, rate);
         prop_assert!(note.pack() > 0);
         prop_assert_eq!(Note::unpack(note.pack()), Some(note));

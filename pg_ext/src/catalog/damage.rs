@@ -88,3 +88,10 @@ pub fn bound_unknown(tag: &str, is_hidden: bool) -> Failure {
         "{largest} and run SELECT keywright.advance_tag('{tag}', {that})."
     ))
 }
+
+/// The failure of a tag whose bound was written before `pg_resetwal` lost something of the log.
+pub fn bound_before_reset(tag: &str, is_hidden: bool) -> Failure {
+    bound_unknown(tag, is_hidden).detail(
+        "pg_resetwal was run after it was reserved last, and the server was not stopped in order before: a later bound may be lost.",
+    )
+}

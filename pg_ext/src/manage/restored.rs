@@ -189,12 +189,15 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
     guard::require_writable("advance_tag")?;
     let id = tag_rows::existing(tag, &cached::extension()?)?.id;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let mut before = None;
     if let [Some(bound), Some(note)] =
         sequences::names_of_tag(id).map(|name| relation::find(c"keywright", &name))
     {
         let name = || format!("tag \"{tag}\"");
         Wanted::to_change(&[bound, note]).lock(deadline, &name)?;
-        if sequence::last(bound).is_some() || is_unused(note) {
+        before = sequence::last(note).and_then(Note::unpack);
+        let is_known = sequence::last(bound).is_some() || is_unused(note);
+        if is_known && !writer::current().may_have_lost(before.as_ref()) {
             return Ok(());
         }
     }
@@ -212,7 +215,7 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
     let bound = sequences::of_tag(id)?;
     let known = sequence::last(bound);
     sequence::set(bound, known.unwrap_or(0).max(last));
-    let note = Note::new(writer::current(), clock::wall_ms(), 1, 0);
+    let note = Note::new(writer::current(), clock::wall_ms(), 1, 0).at_peak_since(before.as_ref());
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     cache::forget();
     Ok(())

@@ -226,6 +226,9 @@ pub fn gap_of(
     if bound.is_none() && note.is_none_or(|note| !note.is_first) {
         return Err(damage::bound_unknown(tag, *is_hidden));
     }
+    if writer.may_have_lost(note.as_ref()) {
+        return Err(damage::bound_before_reset(tag, *is_hidden));
+    }
     let gap = match note {
         Some(note) if note.is_of(writer) => return Ok(0),
         Some(note) => promotion::tag_gap(&note, writer)?,

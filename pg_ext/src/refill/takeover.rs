@@ -33,6 +33,8 @@ pub fn take_over(
     let slot = entry.slot();
     let note = sequence::last(sequences.note).and_then(Note::unpack);
     let past = Past::of(entry, sequences)?;
+    // The note is older than the first bound: lost, it has lost that too.
+    let is_vouched = past.is_vouched && !writer::current().may_have_lost(note.as_ref());
     let skew_ms_max = promotion::skew_ms_max(note)?;
     let recorded = recorded(past.bound_ms, note);
     let now_ms = believe(entry, readings, recorded);
@@ -47,7 +49,7 @@ pub fn take_over(
         let plan = plan_takeover(&Takeover {
             layout: *entry.layout(),
             recorded,
-            is_vouched: past.is_vouched,
+            is_vouched,
             writer: writer::current(),
             now_ms,
             lead_ms_max: settings::lead_ms_max(),

@@ -4,10 +4,12 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::failure::OrRaise;
 use crate::server::backend::BackendCell;
 use crate::server::process;
 use crate::settings;
 use crate::shmem::area::{AREA, Area, Directory};
+use crate::shmem::resets;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
 use crate::shmem::unused;
@@ -105,7 +107,8 @@ extern "C-unwind" fn on_startup() {
         }));
         pg_sys::LWLockRelease(add_in_lock);
     }
-    unused::take_at_start();
+    let was_stopped_in_order = unused::take_at_start();
+    resets::look_at_start(was_stopped_in_order).or_raise();
     // SAFETY: the callback is a function of this library, which the server never unloads. The processes that the postmaster starts
     // forget its callbacks; after a crash it has called all, and this hook runs again.
     unsafe { pg_sys::on_shmem_exit(Some(on_stop), pg_sys::Datum::from(0usize)) };

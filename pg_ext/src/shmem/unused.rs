@@ -1,56 +1,54 @@
 //! What native tags have left is kept over a clean stop, in a file of the data directory, and used first after the start. Why no id is
 //! issued twice stands at [`keywright_core::unused`].
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::mem::{offset_of, size_of};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
-use keywright_core::unused::{self, Place, Unused};
-use pgrx::pg_sys;
+use keywright_core::unused::{self, NotUsed, Place, Unused};
 
+use crate::server::control::{self, Control};
 use crate::server::log;
 use crate::shmem::directory;
+use crate::shmem::kept;
 use crate::shmem::key::{Source, TagKey};
 use crate::shmem::slot::Slot;
 use crate::shmem::tag_slot::TagSlot;
 
-/// Where the server's own modules keep what they have to keep over a stop. Paths are the data directory's, which the server is in.
-const FOLDER: &str = "pg_stat";
+/// From the data directory, which the server is in.
 const FILE: &str = "pg_stat/keywright.unused_ids";
-const NEW_FILE: &str = "pg_stat/keywright.unused_ids.new";
-const CONTROL_FILE: &str = "global/pg_control";
 
 /// Longest file that is read, bytes: far above what the server has slots for.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Writes what is left, if the server was stopped in order: its last checkpoint is on disk and no other process is left.
+/// Writes what is left, if the server was stopped in order: its last checkpoint is on disk and no other process is left. Also where nothing is
+/// left: the file tells the start that it was.
 pub fn keep_at_stop() {
-    match control_of_a_stopped_server() {
-        Ok(Some(control)) => {
+    match Control::read() {
+        Ok(control) if control.is_shut_down() => {
             let left = left();
-            if left.is_empty() {
-                return;
-            }
-            if let Err(error) = write(&control, &left) {
+            let written = kept::replace(FILE, |file| {
+                Ok(unused::write(control.bytes(), place(file)?, &left))
+            });
+            if let Err(error) = written {
                 log::tell(&format!(
                     "could not keep the unused ids of tags in \"{FILE}\", they are left out: {error}"
                 ));
             }
         }
         // Stopped at once, or a standby.
-        Ok(None) => {}
-        Err(error) => log::tell(&format!("could not read \"{CONTROL_FILE}\": {error}")),
+        Ok(_) => {}
+        Err(error) => log::tell(&format!("could not read \"{}\": {error}", control::FILE)),
     }
 }
 
-/// Takes the file away, durably, and gives each tag what it had left. At the start of the server, before any other process is there.
-pub fn take_at_start() {
+/// Takes the file away, durably, and gives each tag what it had left. At the start of the server, before any other process is there. True
+/// where the file shows that the server was stopped in order, and not started with this library since.
+pub fn take_at_start() -> bool {
     match take() {
-        Ok(None) => {}
+        Ok(None) => false,
         Ok(Some(Ok(all))) => {
             let given = all.iter().filter(|unused| give(unused));
             let tags = given.filter(|unused| unused.start < unused.end).count();
@@ -59,27 +57,25 @@ pub fn take_at_start() {
                     "ids that were left when the server was stopped are issued first, of {tags} tags"
                 ));
             }
+            true
         }
-        Ok(Some(Err(reason))) => log::tell(&format!(
-            "the unused ids of tags in \"{FILE}\" are left out: {reason}"
-        )),
-        Err(error) => log::tell(&format!(
-            "the unused ids of tags in \"{FILE}\" are left out: {error}"
-        )),
+        Ok(Some(Err(reason))) => {
+            log::tell(&format!(
+                "the unused ids of tags in \"{FILE}\" are left out: {reason}"
+            ));
+            match reason {
+                // It is whole, and where it was written.
+                NotUsed::AnotherStop => true,
+                NotUsed::Damaged | NotUsed::Copy => false,
+            }
+        }
+        Err(error) => {
+            log::tell(&format!(
+                "the unused ids of tags in \"{FILE}\" are left out: {error}"
+            ));
+            false
+        }
     }
-}
-
-/// What the control file holds, if it says that the server was shut down.
-fn control_of_a_stopped_server() -> io::Result<Option<Vec<u8>>> {
-    let bytes = fs::read(CONTROL_FILE)?;
-    let control = bytes.get(..size_of::<pg_sys::ControlFileData>());
-    let at = offset_of!(pg_sys::ControlFileData, state);
-    let state = control
-        .and_then(|control| control.get(at..)?.first_chunk())
-        .map(|state| pg_sys::DBState::Type::from_ne_bytes(*state));
-    Ok(control
-        .filter(|_| state == Some(pg_sys::DBState::DB_SHUTDOWNED))
-        .map(<[u8]>::to_vec))
 }
 
 /// What each native tag has left that nobody is dropping.
@@ -109,20 +105,7 @@ fn left() -> Vec<Unused> {
     .collect()
 }
 
-fn write(control: &[u8], left: &[Unused]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(NEW_FILE)?;
-    file.write_all(unused::write(control, place(&file)?, left).as_bytes())?;
-    file.sync_all()?;
-    fs::rename(NEW_FILE, FILE)?;
-    sync_folder()
-}
-
-type Found = Result<Vec<Unused>, unused::NotUsed>;
+type Found = Result<Vec<Unused>, NotUsed>;
 
 fn take() -> io::Result<Option<Found>> {
     let opened = File::open(FILE);
@@ -133,15 +116,17 @@ fn take() -> io::Result<Option<Found>> {
     }
     // Nobody finds it again, whatever comes now.
     fs::remove_file(FILE)?;
-    sync_folder()?;
+    kept::sync_folder()?;
     let file = opened?;
     let place = place(&file)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(Some(match control_of_a_stopped_server()? {
-        Some(control) => unused::read(&text, &control, place),
-        None => Err(unused::NotUsed::AnotherStop),
-    }))
+    let control = Control::read()?;
+    let read = unused::read(&text, control.bytes(), place);
+    Ok(Some(read.and_then(|all| match control.is_shut_down() {
+        true => Ok(all),
+        false => Err(NotUsed::AnotherStop),
+    })))
 }
 
 /// Gives a tag what it had left; false where there is no room for it.
@@ -168,8 +153,4 @@ fn place(file: &File) -> io::Result<Place> {
         inode: metadata.ino(),
         born_ns: born.map_or(0, |born| born.as_nanos()),
     })
-}
-
-fn sync_folder() -> io::Result<()> {
-    File::open(Path::new(FOLDER))?.sync_all()
 }

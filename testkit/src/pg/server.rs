@@ -4,6 +4,7 @@ mod builder;
 mod dump;
 mod life;
 mod replica;
+mod reset;
 mod upgrade;
 
 use std::fs;

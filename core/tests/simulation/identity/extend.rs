@@ -15,6 +15,7 @@ const INCARNATION: Writer = Writer {
     system_identifier: 7_300_000_000_000_000_001,
     timeline: 1,
     database_oid: 5,
+    resets: 0,
 };
 
 /// Somebody else is at it, or the identity is another: the caller begins again. Otherwise it is in the gate.

@@ -1,0 +1,151 @@
+//! `pg_resetwal` throws the log away, and with it bounds that stood nowhere else: the next start notices it, and later ones remember.
+
+mod common;
+
+use std::fs;
+
+use common::expect_cause;
+use keywright_core::cause::Cause;
+use keywright_testkit::{
+    IdLog, PgServer, Replication, Result, Stop, copy_ids, query_i64, query_text,
+};
+use postgres::Client;
+
+const IDS: &str = "SELECT next_biz_id('orders') FROM generate_series(1, 400)";
+const SNOWFLAKES: &str = "SELECT snowflake_id() FROM generate_series(1, 400)";
+
+/// A server with tags `orders` and `bills` and a worker id. Its data files have their first ids, and no later ones.
+fn server() -> Result<PgServer> {
+    let server = PgServer::builder()
+        .setting("autovacuum", "off")
+        .setting("checkpoint_timeout", "1h")
+        .start()?;
+    server.client("postgres")?.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1); SELECT snowflake_id();
+         SELECT keywright.create_tag('orders', step => 100, step_max => 100); SELECT keywright.create_tag('bills');
+         SELECT next_biz_id('orders'), next_biz_id('bills')",
+    )?;
+    server.client("postgres")?.batch_execute("CHECKPOINT")?;
+    Ok(server)
+}
+
+/// Draws ids; the last of them.
+fn draw(server: &PgServer, query: &str, log: &IdLog) -> Result<i64> {
+    let mut ids = Vec::new();
+    copy_ids(&mut server.client("postgres")?, query, &mut ids)?;
+    let last = ids.last().copied().unwrap_or(0);
+    log.record(ids);
+    Ok(last)
+}
+
+fn is_refused(client: &mut Client, tag: &str) {
+    let answer = client.batch_execute(&format!("SELECT next_biz_id('{tag}')"));
+    let error = expect_cause(answer, Cause::BoundDamaged, "nothing says how far");
+    let advance = format!("advance_tag('{tag}', ");
+    assert!(error.hint.contains(&advance), "{error:#?}");
+    assert!(error.detail.contains("pg_resetwal"), "{error:#?}");
+}
+
+#[test]
+fn tags_issue_nothing_until_they_are_advanced() -> Result<()> {
+    let mut server = server()?;
+    let (tags, snowflakes) = (IdLog::new(), IdLog::new());
+    let last = draw(&server, IDS, &tags)?;
+    draw(&server, SNOWFLAKES, &snowflakes)?;
+    server.stop(Stop::Immediate)?;
+    server.reset_wal()?;
+    // The first start sees it, the second one sees it again, and to the others nothing shows it.
+    for how in [Stop::Immediate, Stop::Fast, Stop::Immediate, Stop::Fast] {
+        server.start()?;
+        is_refused(&mut server.client("postgres")?, "orders");
+        server.stop(how)?;
+    }
+    assert_eq!(server.log()?.matches("pg_resetwal was run, and").count(), 1);
+    server.start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(&format!("SELECT keywright.advance_tag('orders', {last})"))?;
+    draw(&server, IDS, &tags)?;
+    draw(&server, SNOWFLAKES, &snowflakes)?;
+    client.batch_execute("SELECT keywright.create_tag('new')")?;
+    assert_eq!(query_i64(&mut client, "SELECT next_biz_id('new')")?, 1);
+    drop(client);
+    for how in [Stop::Immediate, Stop::Fast] {
+        server.restart(how)?;
+        draw(&server, IDS, &tags)?;
+        draw(&server, SNOWFLAKES, &snowflakes)?;
+        is_refused(&mut server.client("postgres")?, "bills");
+    }
+    for log in [&tags, &snowflakes] {
+        assert_eq!(log.check()?.count, 1_600);
+    }
+    Ok(())
+}
+
+/// So it is where a segment of the log gets another size, and for pg_upgrade.
+#[test]
+fn nothing_is_lost_after_a_stop_in_order() -> Result<()> {
+    let mut server = server()?;
+    let tags = IdLog::new();
+    draw(&server, IDS, &tags)?;
+    for how in [Stop::Fast, Stop::Smart] {
+        server.stop(how)?;
+        server.reset_wal()?;
+        server.start()?;
+        draw(&server, IDS, &tags)?;
+        // It has written no checkpoint: the same log begins once more.
+        server.restart(Stop::Immediate)?;
+        draw(&server, IDS, &tags)?;
+    }
+    assert!(server.log_contains("no bound was lost")?);
+    assert_eq!(tags.check()?.count, 2_000);
+    server.stop(Stop::Immediate)?;
+    server.reset_wal()?;
+    server.start()?;
+    is_refused(&mut server.client("postgres")?, "orders");
+    Ok(())
+}
+
+/// A base backup takes along what the server remembers.
+#[test]
+fn a_promoted_standby_remembers() -> Result<()> {
+    let mut server = server()?;
+    server.stop(Stop::Immediate)?;
+    server.reset_wal()?;
+    server.start()?;
+    server
+        .client("postgres")?
+        .batch_execute("SELECT keywright.advance_tag('bills', 5000)")?;
+    let standby = server.standby("standby", Replication::Asynchronous)?;
+    server.wait_replayed(&standby)?;
+    server.stop(Stop::Immediate)?;
+    standby.promote()?;
+    let mut client = standby.client("postgres")?;
+    is_refused(&mut client, "orders");
+    assert!(query_i64(&mut client, "SELECT next_biz_id('bills')")? > 5_000);
+    Ok(())
+}
+
+/// Who cannot read what is remembered does not take it for nothing.
+#[test]
+fn a_damaged_file_stops_tags() -> Result<()> {
+    let mut server = server()?;
+    let file = server.data_dir().join("pg_stat/keywright.resets");
+    assert!(!file.exists(), "nothing happened yet");
+    server.stop(Stop::Fast)?;
+    fs::write(&file, "keywright-resets 1 0 0 0\n")?;
+    server.start()?;
+    let mut client = server.client("postgres")?;
+    is_refused(&mut client, "orders");
+    let health = "SELECT severity FROM keywright.health WHERE name = 'promotion'";
+    assert_eq!(query_text(&mut client, health)?, "warning");
+    assert!(server.log_contains("it is damaged")?);
+    drop(client);
+    server.stop(Stop::Fast)?;
+    fs::remove_file(&file)?;
+    server.start()?;
+    query_i64(
+        &mut server.client("postgres")?,
+        "SELECT next_biz_id('orders')",
+    )?;
+    Ok(())
+}
