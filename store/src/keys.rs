@@ -41,6 +41,7 @@ use crate::sources::time::keeper;
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
+use crate::store::look_back::LookBack;
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
@@ -302,6 +303,13 @@ impl Keys {
         let store = Arc::clone(&self.0.store);
         let transaction = self.0.runtime.spawn(async move {
             let result = store.run_within(ms, transaction).await;
+            if store.is_to_look_back() {
+                let look = LookBack {
+                    store: Arc::clone(&store),
+                };
+                // One that fails is made up for behind the next transaction.
+                let _ = store.run(look).await;
+            }
             result.map_err(|error| store.failure(&error))
         });
         transaction.await.unwrap_or_else(broken_off)

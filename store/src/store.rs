@@ -10,7 +10,7 @@ pub(crate) mod gone_back;
 pub(crate) mod home_rows;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
-mod look_back;
+pub(crate) mod look_back;
 pub(crate) mod moved_rows;
 pub(crate) mod native;
 pub(crate) mod number_table;
@@ -58,7 +58,6 @@ use crate::failure::Failure;
 use crate::home::OtherStore;
 use crate::lease::fed::Handed;
 use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
-use look_back::{look_back, settles_until};
 
 /// How long it may take to change a store that was restored: all its tags and leases in one transaction.
 const RESTORED_MS_MAX: u64 = 60_000;
@@ -85,6 +84,7 @@ pub(crate) struct Store {
     seen: Mutex<HashMap<Tag, u64>>,
     /// The same with the key space of which it is, also by what a file of this machine says.
     bounds: Mutex<HashMap<Tag, (String, u64)>>,
+    is_to_look_back: AtomicBool,
     /// Nothing is reserved before, since the store's server has just started.
     settles_until: Mutex<Option<Instant>>,
     /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
@@ -112,6 +112,7 @@ impl Store {
             free: Semaphore::new(connections_max),
             seen: Mutex::default(),
             bounds: Mutex::default(),
+            is_to_look_back: AtomicBool::new(false),
             settles_until: Mutex::default(),
             handed: Mutex::default(),
             is_up: OnceLock::new(),
@@ -202,13 +203,22 @@ impl Store {
             was_lost = true;
         }
         let engine = self.engine().clone();
-        let mut link = Link::connect(&engine).await?;
+        let link = Link::connect(&engine).await?;
         if was_lost {
-            let until = settles_until(&mut link).await?;
-            *self.settling() = until;
-            look_back(self, &mut link).await?;
+            self.is_to_look_back.store(true, Ordering::Release);
         }
         Ok(link)
+    }
+
+    /// Whether a connection was lost, and nobody has looked since what the store says.
+    pub(crate) fn is_to_look_back(&self) -> bool {
+        self.is_to_look_back.load(Ordering::Acquire)
+    }
+
+    /// Somebody has, and nothing is reserved before that moment.
+    fn has_looked_back(&self, settles_until: Option<Instant>) {
+        *self.settling() = settles_until;
+        self.is_to_look_back.store(false, Ordering::Release);
     }
 
     fn settling(&self) -> MutexGuard<'_, Option<Instant>> {

@@ -11,7 +11,7 @@ const ANSWER_MS: u64 = 1_000;
 /// What is known of it. It is never longer than the store says.
 #[derive(Debug, Default)]
 pub(super) struct Silences {
-    last: Option<Heard>,
+    last: Option<Answer>,
     /// The store did not answer the last time.
     is_lost: bool,
     /// The last time in which it did not.
@@ -20,7 +20,7 @@ pub(super) struct Silences {
 
 /// What the store said at a moment, by program.
 #[derive(Debug)]
-struct Heard {
+struct Answer {
     at: Instant,
     silences: BTreeMap<String, Silence>,
 }
@@ -37,7 +37,7 @@ struct Silence {
 #[derive(Debug)]
 struct Outage {
     /// What it said last.
-    before: Option<Heard>,
+    before: Option<Answer>,
     over_at: Instant,
 }
 
@@ -68,7 +68,7 @@ impl Silences {
             };
             silences.insert(peer.program.clone(), silence);
         }
-        self.last = Some(Heard { at: now, silences });
+        self.last = Some(Answer { at: now, silences });
     }
 }
 
@@ -77,12 +77,12 @@ impl Outage {
     fn counted_ms(&self, peer: &Peer, now: Instant) -> u64 {
         let since_ms = between_ms(self.over_at, now);
         let before = self.before.as_ref();
-        let before_ms = before.map_or(0, |heard| heard.counted_ms(peer, now));
+        let before_ms = before.map_or(0, |answer| answer.counted_ms(peer, now));
         before_ms.saturating_add(since_ms)
     }
 }
 
-impl Heard {
+impl Answer {
     /// How long a program had been silent by then; 0 if it was heard of later.
     fn counted_ms(&self, peer: &Peer, now: Instant) -> u64 {
         let Some(silence) = self.silences.get(&peer.program) else {

@@ -11,14 +11,10 @@ use crate::job::Job;
 use crate::rules::{KeyColumnState, Rule};
 use crate::server::context::Named;
 use crate::server::probe::Probe;
-use crate::server::question::{KeyThere, Question};
+use crate::server::question::{KeyThere, Question, says_no_table};
 use crate::step::Step;
 
-/// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or
-/// the column.
-const NO_TABLE: u16 = 1146;
-const NO_SCHEMA: u16 = 1049;
-const NO_DATABASE: u16 = 1046;
+/// Error numbers of the server: no such column, no privilege to read the table, or the column.
 const NO_COLUMN: u16 = 1054;
 const NO_SELECT: u16 = 1142;
 const NO_SELECT_OF_COLUMN: u16 = 1143;
@@ -136,9 +132,8 @@ impl Connection {
             None => self.room(index, answer),
             Some(NO_COLUMN) => KeyThere::No,
             // The table may be created a moment later, and then the statement must have a key.
-            Some(NO_SELECT | NO_SELECT_OF_COLUMN | NO_TABLE | NO_SCHEMA | NO_DATABASE) => {
-                KeyThere::Untold
-            }
+            Some(NO_SELECT | NO_SELECT_OF_COLUMN) => KeyThere::Untold,
+            Some(error) if says_no_table(error) => KeyThere::Untold,
             Some(_) if key_column == KeyColumnState::Missing => return self.fail_own(answer),
             Some(_) => KeyThere::Untold,
         };
@@ -194,9 +189,4 @@ impl Connection {
             write_close(statement, &mut self.up);
         }
     }
-}
-
-/// Whether that is why a question has no answer.
-pub(super) fn says_no_table(error: u16) -> bool {
-    matches!(error, NO_TABLE | NO_SCHEMA | NO_DATABASE)
 }

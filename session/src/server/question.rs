@@ -5,6 +5,16 @@ use keywright_rewrite::{ResultColumn, TableName};
 
 use crate::server::context::Named;
 
+/// Error numbers of the server: no such table, no such schema, no schema chosen.
+const NO_TABLE: u16 = 1146;
+const NO_SCHEMA: u16 = 1049;
+const NO_DATABASE: u16 = 1046;
+
+/// Whether that is why a question about a table has no answer.
+pub(super) fn says_no_table(error: u16) -> bool {
+    matches!(error, NO_TABLE | NO_SCHEMA | NO_DATABASE)
+}
+
 /// What must be known of a table.
 #[derive(Debug)]
 pub(crate) enum Question {

@@ -5,10 +5,9 @@ use keywright_wire::bytes::Reader;
 use keywright_wire::packets::{error_of, only_row, packets};
 
 use crate::connection::Connection;
-use crate::server::ask_table::says_no_table;
 use crate::server::context::{Named, Temporary};
 use crate::server::probe::Probe;
-use crate::server::question::Described;
+use crate::server::question::{Described, says_no_table};
 use crate::step::Step;
 
 /// How many temporary tables are remembered. The rows of one that is not get keys of the rule whose table it hides.

@@ -1,5 +1,6 @@
 //! Whether a store says less of a tag than this program has seen, and telling other programs of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use keywright_core::Tag;
@@ -9,7 +10,7 @@ use tracing::warn;
 
 use super::gone_back::{GoneBack, Untold, behind, failure};
 use super::tag_read::{key_space, read_any_row};
-use super::{Link, Row, Store, StoreError, column, values};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{TagRow, has_gone_back};
 
 /// A server may have been stopped to put its data back. So long after its start nothing is reserved by a program that was connected before, seconds:
@@ -63,10 +64,32 @@ pub(super) async fn tell(gone_back: &GoneBack, store: &Store, tag: &Tag, link: &
 }
 
 /// Behind a connection that was lost: tells of each tag of which the store says less than this program has seen.
+#[derive(Debug)]
+pub(crate) struct LookBack {
+    pub(crate) store: Arc<Store>,
+}
+
+impl Transaction<()> for LookBack {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
+        look_back(&self.store, link).await
+    }
+}
+
+/// The same on a connection that is there, if a connection was lost since.
 pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), StoreError> {
-    if !store.dialect.is_own() || link.ranges().is_some() {
+    if !store.is_to_look_back() {
         return Ok(());
     }
+    let mut settles = None;
+    if store.dialect.is_own() && link.ranges().is_none() {
+        settles = settles_until(link).await?;
+        compare(store, link).await?;
+    }
+    store.has_looked_back(settles);
+    Ok(())
+}
+
+async fn compare(store: &Store, link: &mut Link) -> Result<(), StoreError> {
     let bounds = store.bounds();
     if bounds.is_empty() {
         return Ok(());
@@ -109,7 +132,7 @@ async fn look_at(store: &Store, tag: &Tag, seen: u64, link: &mut Link) -> Result
 }
 
 /// Until when nothing is reserved from a server that has just started; nothing: it has run for long, or there is none.
-pub(super) async fn settles_until(link: &mut Link) -> Result<Option<Instant>, StoreError> {
+async fn settles_until(link: &mut Link) -> Result<Option<Instant>, StoreError> {
     let Some(query) = link.words().uptime_s() else {
         return Ok(None);
     };

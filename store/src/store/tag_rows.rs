@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
-use super::look_back::{gone_back, tell};
+use super::look_back::{gone_back, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_hiding::{hiding_of, refuse_other};
@@ -25,6 +25,7 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
         let result = match link.ranges() {
             Some(redis) => ranges::reserve(self, redis).await?,
             None => {
+                look_back(self.store, link).await?;
                 if let Some(ms) = self.store.settles_ms() {
                     return Ok(Err(Denied::Settling(ms)));
                 }
