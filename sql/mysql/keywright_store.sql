@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     cover_s        BIGINT NOT NULL DEFAULT 900 COMMENT 'how long a reservation should last, seconds: nobody notices a shorter outage of the store',
     refill_percent BIGINT NOT NULL DEFAULT 50 COMMENT 'refill when this percentage of a reservation is left',
     description    VARCHAR(256) NULL,
-    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the server on which hi was written last',
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the server on which hi was written last; or that it was put back',
     reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation, or the limit of the next',
     reserved_ms    BIGINT NULL COMMENT 'when it was made, unix milliseconds',
     rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all programs together used then',

@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     cover_s        BIGINT NOT NULL DEFAULT 900, -- how long a reservation should last, seconds: nobody notices a shorter outage of the store
     refill_percent BIGINT NOT NULL DEFAULT 50, -- refill when this percentage of a reservation is left
     description    TEXT,
-    server         TEXT, -- the server on which hi was written last
+    server         TEXT, -- the server on which hi was written last; or that it was put back
     reserved_ids   BIGINT, -- size of the last reservation, or the limit of the next
     reserved_ms    BIGINT, -- when it was made, unix milliseconds
     rate_per_s     BIGINT, -- ids per second that all programs together used then

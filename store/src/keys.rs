@@ -41,7 +41,7 @@ use crate::sources::time::keeper;
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
-use crate::store::look_back::LookBack;
+use crate::store::look_back::watch_for_losses;
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
@@ -166,8 +166,10 @@ impl Keys {
                 let _ = runtime.block_on(ended);
             })
             .map_err(failed)?;
+        let store = Arc::new(Store::new(&settings));
+        handle.spawn(watch_for_losses(Arc::downgrade(&store)));
         Ok(Self(Arc::new(Inner {
-            store: Arc::new(Store::new(&settings)),
+            store,
             uuids: Arc::new(UuidMaker::new(Arc::clone(&clock))),
             seats: Arc::new(Seats::new(settings.slot_groups, &clock)),
             keeper: (settings.kept.clone())
@@ -303,13 +305,6 @@ impl Keys {
         let store = Arc::clone(&self.0.store);
         let transaction = self.0.runtime.spawn(async move {
             let result = store.run_within(ms, transaction).await;
-            if store.is_to_look_back() {
-                let look = LookBack {
-                    store: Arc::clone(&store),
-                };
-                // One that fails is made up for behind the next transaction.
-                let _ = store.run(look).await;
-            }
             result.map_err(|error| store.failure(&error))
         });
         transaction.await.unwrap_or_else(broken_off)

@@ -40,6 +40,7 @@ mod feed;
 mod host;
 mod kept;
 mod keys;
+mod losses;
 mod mover;
 mod seat;
 mod settings;

@@ -43,7 +43,7 @@ use std::time::Duration;
 
 use keywright_core::Tag;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 pub(crate) use crate::engine::Link;
 pub(crate) use crate::engine::error::StoreError;
@@ -57,6 +57,7 @@ use crate::engine::{Engine, EngineSettings};
 use crate::failure::Failure;
 use crate::home::OtherStore;
 use crate::lease::fed::Handed;
+use crate::losses::Losses;
 use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
 
 /// How long it may take to change a store that was restored: all its tags and leases in one transaction.
@@ -84,9 +85,7 @@ pub(crate) struct Store {
     seen: Mutex<HashMap<Tag, u64>>,
     /// The same with the key space of which it is, also by what a file of this machine says.
     bounds: Mutex<HashMap<Tag, (String, u64)>>,
-    is_to_look_back: AtomicBool,
-    /// Nothing is reserved before, since the store's server has just started.
-    settles_until: Mutex<Option<Instant>>,
+    pub(crate) losses: Losses,
     /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
     handed: Mutex<HashMap<(u64, u32), i64>>,
     /// Whether it answered when it was last spoken to; not set before.
@@ -112,8 +111,7 @@ impl Store {
             free: Semaphore::new(connections_max),
             seen: Mutex::default(),
             bounds: Mutex::default(),
-            is_to_look_back: AtomicBool::new(false),
-            settles_until: Mutex::default(),
+            losses: Losses::default(),
             handed: Mutex::default(),
             is_up: OnceLock::new(),
         }
@@ -144,6 +142,11 @@ impl Store {
             Ok(result) => result,
             Err(_) => Err(self.engine().late(ms)),
         };
+        match &result {
+            Ok(_) => self.losses.note_answer(),
+            // Its connection is not used again.
+            Err(_) => self.losses.lose(),
+        }
         self.note(match &result {
             Ok(_) => true,
             // What the server refuses behind the login it has answered.
@@ -194,45 +197,15 @@ impl Store {
 
     /// A connection that answers. Behind one that was lost the server may have been restarted, with older data.
     async fn link(&self) -> Result<Link, StoreError> {
-        let mut was_lost = self.is_up() == Some(false);
         while let Some(mut link) = self.pop() {
             // One that was closed while it was idle is no failure of the store.
             if link.answers().await {
                 return Ok(link);
             }
-            was_lost = true;
+            self.losses.lose();
         }
         let engine = self.engine().clone();
-        let link = Link::connect(&engine).await?;
-        if was_lost {
-            self.is_to_look_back.store(true, Ordering::Release);
-        }
-        Ok(link)
-    }
-
-    /// Whether a connection was lost, and nobody has looked since what the store says.
-    pub(crate) fn is_to_look_back(&self) -> bool {
-        self.is_to_look_back.load(Ordering::Acquire)
-    }
-
-    /// Somebody has, and nothing is reserved before that moment.
-    fn has_looked_back(&self, settles_until: Option<Instant>) {
-        *self.settling() = settles_until;
-        self.is_to_look_back.store(false, Ordering::Release);
-    }
-
-    fn settling(&self) -> MutexGuard<'_, Option<Instant>> {
-        let until = self.settles_until.lock();
-        until.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// For how long nothing is reserved yet, milliseconds.
-    fn settles_ms(&self) -> Option<u64> {
-        let left = self
-            .settling()
-            .as_ref()?
-            .checked_duration_since(Instant::now())?;
-        u64::try_from(left.as_millis()).ok().filter(|ms| *ms > 0)
+        Link::connect(&engine).await
     }
 
     /// Makes the file of a store that is one, or what says in etcd that there is one; whatever else there is to make, is made by transactions.
@@ -325,6 +298,11 @@ impl Store {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         let bound = bounds.get(tag).filter(|(its, _)| its == key_space);
         bound.map_or(0, |(_, bound)| *bound)
+    }
+
+    fn has_bounds(&self) -> bool {
+        let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        !bounds.is_empty()
     }
 
     /// All of them, with their key spaces.

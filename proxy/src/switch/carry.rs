@@ -95,6 +95,7 @@ impl<C: ClientConnections> Conductor<C> {
             CommitRefusal::NotEmpty(_)
             | CommitRefusal::Exhausted(_)
             | CommitRefusal::Foreign
+            | CommitRefusal::GoneBack(_)
             | CommitRefusal::Hidden
             | CommitRefusal::Ahead(_, _) => String::new(),
         }

@@ -1,24 +1,27 @@
 //! Whether a store says less of a tag than this program has seen, and telling other programs of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use keywright_core::Tag;
 use keywright_core::residue::Residue;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 
-use super::gone_back::{GoneBack, Untold, behind, failure};
+use super::gone_back::{GoneBack, Untold, behind, failure, marked};
 use super::tag_read::{key_space, read_any_row};
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{TagRow, has_gone_back};
 
-/// A server may have been stopped to put its data back. So long after its start nothing is reserved by a program that was connected before, seconds:
-/// who has seen more looks first.
-const SETTLE_S: u64 = 2;
+/// How often a program looks whether its connection to the store is still there, milliseconds.
+const LOOK_MS: u64 = 400;
+
+/// A server that was restarted may have older data. For so long nothing is reserved by a program that was connected before, milliseconds: all look
+/// first. It is longer than [`LOOK_MS`] by the second after which a network that has dropped what was sent is tried again.
+const SETTLE_MS: u64 = 1_500;
 
 /// Why nothing is reserved of a tag: its row says that it has gone back, or it is below `seen`.
-pub(super) fn gone_back(
+pub(super) fn judge(
     store: &Store,
     tag: &Tag,
     (found, row): (&Row, &TagRow),
@@ -32,7 +35,10 @@ pub(super) fn gone_back(
     let key_space = key_space(found)?;
     // What was seen of another tag of this name says nothing of this one, and those that were made by hand are not told apart.
     let own = store.bound_of(tag, &key_space);
-    let is_untold = store.dialect.is_own() && !key_space.is_empty() && own > told;
+    let is_untold = store.dialect.is_own()
+        && !key_space.is_empty()
+        && own > told
+        && has_gone_back(row, own, now_ms);
     let untold = is_untold.then_some(Untold {
         key_space,
         number: row.number,
@@ -42,50 +48,77 @@ pub(super) fn gone_back(
     Ok(Some(GoneBack { failure, untold }))
 }
 
-/// Writes it into the row. Whoever cannot refuses keys by itself all the same, and tries again with the next request.
-pub(super) async fn tell(gone_back: &GoneBack, store: &Store, tag: &Tag, link: &mut Link) {
+/// Writes it into the row, which is locked. Whether there is something to commit. A server that refuses it refuses reservations too.
+pub(super) async fn tell(
+    gone_back: &GoneBack,
+    store: &Store,
+    tag: &Tag,
+    link: &mut Link,
+) -> Result<bool, StoreError> {
     let Some(untold) = &gone_back.untold else {
-        return;
+        return Ok(false);
     };
     let update = format!(
         "UPDATE {} SET server = ? WHERE tag = ? AND key_space_id = ? AND hi = ?",
         store.segment_table
     );
-    let values = values![
-        untold.mark(),
-        tag.as_str(),
-        &*untold.key_space,
-        untold.number
-    ];
-    if let Err(error) = link.change(update, values).await {
-        let failure = store.failure(&error);
-        warn!(%tag, %failure, "other programs cannot be told that the store has gone back");
+    let mark = untold.mark();
+    let values = values![mark, tag.as_str(), &*untold.key_space, untold.number];
+    match link.change_one(update, values).await {
+        Ok(()) => {
+            warn!(%tag, failure = %gone_back.failure, "the store has gone back: no program reserves ids of the tag any more");
+            Ok(true)
+        }
+        Err(error) if error.is_answer() => {
+            let failure = store.failure(&error);
+            warn!(%tag, %failure, "other programs cannot be told that the store has gone back");
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Looks back behind each connection that is lost, also while nobody wants anything of the store.
+pub(crate) async fn watch_for_losses(store: Weak<Store>) {
+    loop {
+        sleep(Duration::from_millis(LOOK_MS)).await;
+        let Some(store) = store.upgrade() else {
+            return;
+        };
+        // Of engines without a server that is restarted it is found out otherwise.
+        if store.words.uptime_s().is_some() && store.has_bounds() {
+            // What fails is tried again.
+            let _ = store.run(LookBack(Arc::clone(&store))).await;
+        }
     }
 }
 
 /// Behind a connection that was lost: tells of each tag of which the store says less than this program has seen.
 #[derive(Debug)]
-pub(crate) struct LookBack {
-    pub(crate) store: Arc<Store>,
-}
+struct LookBack(Arc<Store>);
 
 impl Transaction<()> for LookBack {
     async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
-        look_back(&self.store, link).await
+        look_back(&self.0, link).await
     }
 }
 
-/// The same on a connection that is there, if a connection was lost since.
+/// The same on a connection that is there, if one was lost since somebody looked.
 pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), StoreError> {
-    if !store.is_to_look_back() {
+    let losses = &store.losses;
+    if losses.to_look_at().is_none() {
         return Ok(());
     }
+    let _looking = losses.looking.lock().await;
+    let Some(lost) = losses.to_look_at() else {
+        return Ok(());
+    };
     let mut settles = None;
     if store.dialect.is_own() && link.ranges().is_none() {
-        settles = settles_until(link).await?;
+        settles = settles_until(store, link).await?;
         compare(store, link).await?;
     }
-    store.has_looked_back(settles);
+    losses.has_looked(lost, settles);
     Ok(())
 }
 
@@ -94,15 +127,31 @@ async fn compare(store: &Store, link: &mut Link) -> Result<(), StoreError> {
     if bounds.is_empty() {
         return Ok(());
     }
-    let select = format!("SELECT tag, hi, key_space_id FROM {}", store.segment_table);
+    let select = format!(
+        "SELECT tag, hi, key_space_id, server FROM {}",
+        store.segment_table
+    );
     for row in link.rows(select, Vec::new()).await? {
-        let (name, hi): (String, u64) = (column(&row, "tag")?, column(&row, "hi")?);
-        let key_space = key_space(&row)?;
-        let seen = bounds
-            .iter()
-            .find(|(tag, (its, bound))| tag.as_str() == name && **its == *key_space && hi < *bound);
-        if let Some((tag, (_, bound))) = seen {
-            look_at(store, tag, *bound, link).await?;
+        // Nobody reserves of a row that cannot be read.
+        let Ok(name) = column::<String>(&row, "tag") else {
+            continue;
+        };
+        let Ok(tag) = Tag::parse(&name) else {
+            continue;
+        };
+        let (Ok(hi), Ok(its), Ok(server)) = (
+            column::<u64>(&row, "hi"),
+            key_space(&row),
+            column::<Option<String>>(&row, "server"),
+        ) else {
+            continue;
+        };
+        let told = server.as_deref().and_then(marked).unwrap_or(0);
+        let seen = bounds.get(&tag).filter(|(known, _)| **known == *its);
+        if let Some((_, seen)) = seen
+            && *seen > hi.max(told)
+        {
+            look_at(store, &tag, *seen, link).await?;
         }
     }
     Ok(())
@@ -117,28 +166,29 @@ async fn look_at(store: &Store, tag: &Tag, seen: u64, link: &mut Link) -> Result
     let identity = link.server.identity.clone();
     let gone_back = match &found {
         Some(found) => match read_any_row(store, found, &identity, tag, Residue::ALL)? {
-            Ok((row, now_ms)) => gone_back(store, tag, (found, &row), (seen, now_ms))?,
-            // Nobody reserves of one that is damaged.
+            Ok((row, now_ms)) => judge(store, tag, (found, &row), (seen, now_ms))?,
             Err(_) => None,
         },
         None => None,
     };
-    link.end(false).await?;
-    if let Some(gone_back) = gone_back {
-        warn!(%tag, failure = %gone_back.failure, "the store has gone back");
-        tell(&gone_back, store, tag, link).await;
-    }
-    Ok(())
+    let is_told = match gone_back {
+        Some(gone_back) => tell(&gone_back, store, tag, link).await?,
+        None => false,
+    };
+    link.end(is_told).await
 }
 
-/// Until when nothing is reserved from a server that has just started; nothing: it has run for long, or there is none.
-async fn settles_until(link: &mut Link) -> Result<Option<Instant>, StoreError> {
-    let Some(query) = link.words().uptime_s() else {
+/// Until when nothing is reserved from a server that was started since it answered last; nothing: it was not, or there is none. It may say that it
+/// has run for longer than it takes connections.
+async fn settles_until(store: &Store, link: &mut Link) -> Result<Option<Instant>, StoreError> {
+    let (Some(query), Some(answered_at)) = (link.words().uptime_s(), store.losses.answered_at())
+    else {
         return Ok(None);
     };
     let found = link.first(query, Vec::new()).await?;
     let up_s: Option<String> = found.map(|row| column(&row, "Value")).transpose()?;
-    let up_s = up_s.and_then(|text| text.parse().ok());
-    let rest_s = SETTLE_S.saturating_sub(up_s.unwrap_or(SETTLE_S));
-    Ok((rest_s > 0).then(|| Instant::now() + Duration::from_secs(rest_s)))
+    let up_s: Option<u64> = up_s.and_then(|text| text.parse().ok());
+    // It counts whole seconds.
+    let is_new = up_s.is_none_or(|up_s| up_s <= answered_at.elapsed().as_secs().saturating_add(1));
+    Ok(is_new.then(|| Instant::now() + Duration::from_millis(SETTLE_MS)))
 }

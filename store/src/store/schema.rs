@@ -4,6 +4,7 @@ mod shapes;
 
 use std::sync::Arc;
 
+use super::gone_back::marked;
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::engine::privileges::{self, Needed, Privilege};
@@ -107,6 +108,10 @@ impl Transaction<SchemaFindings> for InspectSchema {
                 None => missing.push(shape.table),
             }
         }
+        let gone_back = match missing.contains(&SEGMENT.table) {
+            true => Vec::new(),
+            false => gone_back(&self.store, link).await?,
+        };
         let lack = lack(&missing, own.len());
         let there = own.iter().filter(|shape| !missing.contains(&shape.table));
         let mut needed: Vec<Needed<'_>> = there.filter_map(|shape| shape.needed()).collect();
@@ -124,11 +129,40 @@ impl Transaction<SchemaFindings> for InspectSchema {
             Words::Sqlite => Vec::new(),
         };
         Ok(SchemaFindings {
-            problems: lack.into_iter().chain(found).chain(denied).collect(),
+            problems: lack
+                .into_iter()
+                .chain(found)
+                .chain(denied)
+                .chain(gone_back)
+                .collect(),
             weaknesses: link.server.weaknesses.clone(),
             lacks_tags: missing.contains(&SEGMENT.table),
         })
     }
+}
+
+/// Tags whose bounds were put back to an older state, as a program has seen.
+async fn gone_back(store: &Store, link: &mut Link) -> Result<Vec<String>, StoreError> {
+    if !store.dialect.is_own() {
+        return Ok(Vec::new());
+    }
+    let select = format!(
+        "SELECT tag, hi, server FROM {} ORDER BY tag",
+        store.segment_table
+    );
+    let mut problems = Vec::new();
+    for row in link.rows(select, Vec::new()).await? {
+        let server: Option<String> = column(&row, "server")?;
+        if let Some(seen) = server.as_deref().and_then(marked) {
+            let tag: String = column(&row, "tag")?;
+            let hi: u64 = column(&row, "hi")?;
+            problems.push(format!(
+                "the store has gone back: the bound of tag \"{tag}\" was {seen}, and is {hi}; run keywright advance {tag} --above {}, or the highest id in use if that is higher",
+                seen.saturating_sub(1)
+            ));
+        }
+    }
+    Ok(problems)
 }
 
 /// What is said of tables that are missing, out of so many.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 
+use super::gone_back::marked;
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::switch_snowflakes::{SNOWFLAKE_ID_MAX, bound_of_snowflakes, now_ms, raise_leases};
@@ -157,6 +158,14 @@ impl Commit {
         for keys in left.iter().copied() {
             match self.bound(keys, link).await? {
                 // By its own name, whatever comes in its place.
+                Some(Bound {
+                    behind: Some(seen), ..
+                }) => {
+                    return Ok(Committed::Refused(
+                        keys.clone(),
+                        CommitRefusal::GoneBack(seen),
+                    ));
+                }
                 Some(bound) if bound.is_foreign => {
                     return Ok(Committed::Refused(keys.clone(), CommitRefusal::Foreign));
                 }
@@ -245,6 +254,7 @@ impl Commit {
                 hi: 0,
                 id_max: SNOWFLAKE_ID_MAX,
                 is_foreign: false,
+                behind: None,
                 is_hidden: false,
             })),
         }
@@ -285,6 +295,7 @@ impl Commit {
         Ok(Some(Bound {
             hi: column(&row, "number")?,
             id_max: column(&row, "id_max")?,
+            behind: server.as_deref().and_then(marked),
             is_foreign: server.is_some_and(|server| server != link.server.identity),
             is_hidden: hiding.is_some(),
         }))

@@ -58,6 +58,7 @@ pub(super) async fn bound_of_snowflakes(
         hi: issued.max(first),
         id_max: SNOWFLAKE_ID_MAX,
         is_foreign: rows.iter().any(|row| is_foreign(row) && is_held(row)),
+        behind: None,
         is_hidden: false,
     })
 }

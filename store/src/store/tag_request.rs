@@ -96,8 +96,8 @@ pub(crate) enum Denied {
     HiddenOtherwise(Failure),
     /// The store says less than it said before: nothing of the tag is given until somebody has said how far it was used.
     GoneBack(GoneBack),
-    /// The store's server has just started, and others look first what it says, for so many milliseconds.
-    Settling(u64),
+    /// The store's server was restarted, and all programs look first at what it says.
+    Settling(Failure),
     /// Another program has taken over.
     NotActive(Failure),
     Other(Failure),
@@ -118,14 +118,9 @@ impl Denied {
             | Self::Suspended(failure)
             | Self::HiddenOtherwise(failure)
             | Self::NotActive(failure)
+            | Self::Settling(failure)
             | Self::Other(failure) => Ok(failure),
             Self::GoneBack(gone_back) => Ok(gone_back.failure),
-            Self::Settling(ms) => {
-                let message = format!(
-                    "the store's server has just started: nothing is reserved from it for {ms} ms, in which programs compare what it says with what they have seen"
-                );
-                Ok(Failure::new(Cause::StoreUnavailable, message))
-            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
-use super::look_back::{gone_back, look_back, tell};
+use super::look_back::{judge, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_hiding::{hiding_of, refuse_other};
@@ -26,25 +26,27 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
             Some(redis) => ranges::reserve(self, redis).await?,
             None => {
                 look_back(self.store, link).await?;
-                if let Some(ms) = self.store.settles_ms() {
-                    return Ok(Err(Denied::Settling(ms)));
+                if self.store.losses.settles() {
+                    return Ok(Err(Denied::Settling(settling())));
                 }
                 link.begin().await?;
                 let result = reserve(self, link).await?;
-                link.end(result.is_ok()).await?;
+                let is_kept = match &result {
+                    Err(Denied::GoneBack(gone_back)) => {
+                        tell(gone_back, self.store, self.tag, link).await?
+                    }
+                    result => result.is_ok(),
+                };
+                link.end(is_kept).await?;
                 result
             }
         };
-        match &result {
-            Ok(granted) => {
-                let bound = granted.row.ends.first_free(granted.row.number);
-                let bound = bound.max(granted.end);
-                self.store.note_seen(self.tag, bound);
-                let key_space = granted.key_space.to_string();
-                self.store.note_bound(self.tag, (key_space, bound));
-            }
-            Err(Denied::GoneBack(gone_back)) => tell(gone_back, self.store, self.tag, link).await,
-            Err(_) => {}
+        if let Ok(granted) = &result {
+            let bound = granted.row.ends.first_free(granted.row.number);
+            let bound = bound.max(granted.end);
+            self.store.note_seen(self.tag, bound);
+            let key_space = granted.key_space.to_string();
+            self.store.note_bound(self.tag, (key_space, bound));
         }
         Ok(result)
     }
@@ -75,7 +77,15 @@ async fn reserve(
         return Ok(Err(denied));
     }
     let (generation, key_space) = (column(found, "generation")?, key_space(found)?);
-    if let Err(denied) = is_followed(request, generation, &key_space) {
+    if let Err(denied) = is_of_key_space(request, &key_space) {
+        return Ok(Err(denied));
+    }
+    let seen = request.seen.max(store.seen_of(request.tag, &key_space));
+    if let Some(gone_back) = judge(store, request.tag, (found, &row), (seen, now_ms))? {
+        return Ok(Err(Denied::GoneBack(gone_back)));
+    }
+    // Data that was put back may be of an older generation.
+    if let Err(denied) = is_followed(request, generation) {
         return Ok(Err(denied));
     }
     let ask = Ask {
@@ -85,10 +95,6 @@ async fn reserve(
         floor: request.floor,
         now_ms,
     };
-    let seen = request.seen.max(store.seen_of(request.tag, &key_space));
-    if let Some(gone_back) = gone_back(store, request.tag, (found, &row), (seen, now_ms))? {
-        return Ok(Err(Denied::GoneBack(gone_back)));
-    }
     if let Some(worthless) = worthless(request, &row) {
         discard(request, worthless, link).await?;
     }
@@ -135,17 +141,18 @@ async fn may_be_asked(
     hidden_alike(request, row)
 }
 
-/// That what who asks has of the tag is of the same key space and generation.
-fn is_followed(
-    request: &ReservationRequest<'_>,
-    generation: u64,
-    key_space: &Arc<str>,
-) -> Result<(), Denied> {
-    if let Some(known) = &request.key_space
-        && known != key_space
-    {
-        return Err(Denied::AnotherKeySpace(another_key_space(request.tag)));
+/// That what who asks has of the tag is of the same key space.
+fn is_of_key_space(request: &ReservationRequest<'_>, key_space: &Arc<str>) -> Result<(), Denied> {
+    match &request.key_space {
+        Some(known) if known != key_space => {
+            Err(Denied::AnotherKeySpace(another_key_space(request.tag)))
+        }
+        Some(_) | None => Ok(()),
     }
+}
+
+/// That it follows the tag's generation.
+fn is_followed(request: &ReservationRequest<'_>, generation: u64) -> Result<(), Denied> {
     match request.generation {
         Some(followed) if followed != generation => {
             Err(superseded(request.tag, followed, generation))
@@ -332,6 +339,12 @@ fn another_key_space(tag: &Tag) -> Failure {
         ),
     );
     failure.hint("start the program again if the tag was moved to another store and back; else keywright advance above all that was given first")
+}
+
+/// Who has seen more than a store that was put back tells it first.
+fn settling() -> Failure {
+    let message = "the store's server was restarted: programs first compare what it says with what they have seen, and reserve nothing for 1.5 s";
+    Failure::new(Cause::StoreUnavailable, message)
 }
 
 /// What another server may have given away since is all that there is. Whoever knows better can say so.

@@ -12,6 +12,8 @@ pub struct Bound {
     pub id_max: u64,
     /// Another server wrote it, and may have written later ones: how far ids were issued there is not known.
     pub is_foreign: bool,
+    /// The bound that was seen above this one, before it was put back.
+    pub behind: Option<u64>,
     /// Its keys hide how many there are: below the largest that they may be, any may have been issued, or is to come.
     pub is_hidden: bool,
 }
@@ -38,6 +40,11 @@ pub enum CommitRefusal {
          end it and wait until its lease has run out (keywright worker list names them)"
     )]
     Foreign,
+    /// The bound of the tag was put back behind this one, the first id that was not reserved.
+    #[error(
+        "its bound was {0} and was put back, so that it is not known how far it was used: keywright advance it above the highest id that was issued"
+    )]
+    GoneBack(u64),
     /// Keys of a tag that hides its volume may be any: what tables have, or have had, may be among them.
     #[error(
         "its keys hide how many there are, so any may come, and the tables have ids of their own, or had some, up to {0}: such keys are for tables that never had an id"
@@ -62,6 +69,9 @@ pub enum CommitRefusal {
 /// # Errors
 /// No such id is known, or there is none.
 pub fn bound_after(new: Bound, old: &[Bound], counter: u64) -> Result<u64, CommitRefusal> {
+    if let Some(seen) = old.iter().chain([&new]).find_map(|bound| bound.behind) {
+        return Err(CommitRefusal::GoneBack(seen));
+    }
     if old.iter().any(|bound| bound.is_hidden) {
         return Err(CommitRefusal::Hidden);
     }
@@ -117,6 +127,7 @@ mod tests {
             hi,
             id_max: 1_000,
             is_foreign: false,
+            behind: None,
             is_hidden: false,
         }
     }
@@ -171,6 +182,16 @@ mod tests {
             bound_after(bound(1), &[foreign], 2),
             Err(CommitRefusal::Foreign)
         );
+        let put_back = Bound {
+            behind: Some(9),
+            ..bound(5)
+        };
+        for refused in [
+            bound_after(put_back, &[], 2),
+            bound_after(bound(1), &[put_back], 2),
+        ] {
+            assert_eq!(refused, Err(CommitRefusal::GoneBack(9)));
+        }
         // Its own next reservation leaves the gap.
         assert_eq!(bound_after(foreign, &[], 2), Ok(5));
     }

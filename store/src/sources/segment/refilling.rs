@@ -154,10 +154,12 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 state.look_for_returned = true;
                 exhausted
             }
-            Ok(Err(Denied::Settling(ms))) => {
-                supply.demand.ask();
-                supply.demand.pause(ms).await;
-                return true;
+            Ok(Err(Denied::Settling(failure))) => {
+                // What is kept goes on meanwhile, and it is soon over, however long the store was away.
+                state.is_away = was_away;
+                state.backoff.succeeded();
+                supply.demand.failed(failure, 0, Outlook::MayPass);
+                return false;
             }
             Ok(Err(Denied::Superseded(failure))) => {
                 supply.demand.failed(failure, 0, Outlook::MayPass);
