@@ -40,17 +40,21 @@ pub(super) struct MetTables {
 impl MetTables {
     /// Meets one. Whether the account may not see it.
     pub(super) fn meet(&self, table: &MetTable) -> bool {
-        let known = {
+        let is_full = {
             let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-            tables.get(table).copied()
+            if let Some(standing) = tables.get(table) {
+                return *standing == Standing::Unshown;
+            }
+            // All connections would wait for one another only to find that there is no room.
+            tables.len() >= MET_MAX
         };
-        if known.is_none() {
+        if !is_full {
             let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
             if tables.len() < MET_MAX {
                 tables.entry(table.clone()).or_insert(Standing::New);
             }
         }
-        known == Some(Standing::Unshown)
+        false
     }
 
     /// It is not there any more.
@@ -137,6 +141,10 @@ mod tests {
         for number in 0..=MET_MAX {
             met.meet(&table(&number.to_string()));
         }
+        // Others may read meanwhile: nothing is written.
+        let reading = met.tables.read();
+        assert!(!met.meet(&table("one more")));
+        drop(reading);
         assert_eq!(met.to_ask(true).len(), MET_MAX);
     }
 }
