@@ -2,6 +2,8 @@
 //! them. Of one that the program's own account may not see nobody knows how far its ids have come, and it has no fence: it gets no keys.
 
 use std::collections::BTreeMap;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// How many are remembered. Those beyond get keys until there is room again.
@@ -25,16 +27,36 @@ pub struct MetTable {
 enum Standing {
     /// It was not asked yet.
     New,
+    /// It was asked, and has not answered.
+    Asked,
     /// The account may see it, if it is there.
     Shown,
     /// The account may not.
     Unshown,
 }
 
+/// What is known of one that was met.
+#[derive(Debug)]
+struct Met {
+    standing: Standing,
+    /// Whether it was met since the last schema refresh.
+    is_recent: AtomicBool,
+}
+
+impl Met {
+    /// Of one that is met for the first time.
+    fn new() -> Self {
+        Self {
+            standing: Standing::New,
+            is_recent: AtomicBool::new(true),
+        }
+    }
+}
+
 /// Those that were met.
 #[derive(Debug, Default)]
 pub(super) struct MetTables {
-    tables: RwLock<BTreeMap<MetTable, Standing>>,
+    tables: RwLock<BTreeMap<MetTable, Met>>,
 }
 
 impl MetTables {
@@ -42,8 +64,9 @@ impl MetTables {
     pub(super) fn meet(&self, table: &MetTable) -> bool {
         let is_full = {
             let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(standing) = tables.get(table) {
-                return *standing == Standing::Unshown;
+            if let Some(met) = tables.get(table) {
+                met.is_recent.store(true, Ordering::Relaxed);
+                return met.standing == Standing::Unshown;
             }
             // All connections would wait for one another only to find that there is no room.
             tables.len() >= MET_MAX
@@ -51,7 +74,7 @@ impl MetTables {
         if !is_full {
             let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
             if tables.len() < MET_MAX {
-                tables.entry(table.clone()).or_insert(Standing::New);
+                tables.entry(table.clone()).or_insert_with(Met::new);
             }
         }
         false
@@ -63,33 +86,44 @@ impl MetTables {
         tables.remove(table);
     }
 
-    /// Those that are to be asked about: new ones, and if a refresh begins (`again`) those that were not shown before, too.
+    /// Those that are to be asked about, which counts as done: new ones, and if a refresh begins (`again`) those that were not shown before, too.
+    /// Of a server that nobody can ask there is no answer, ever: its tables do not stay when they are not met any more.
     pub(super) fn to_ask(&self, again: bool) -> Vec<MetTable> {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         if again {
-            tables.retain(|_, standing| *standing != Standing::Shown);
+            tables.retain(|_, met| match met.standing {
+                Standing::New | Standing::Asked => mem::take(met.is_recent.get_mut()),
+                // It would get keys again until the next answer.
+                Standing::Unshown => true,
+                Standing::Shown => false,
+            });
         }
-        let is_asked = |standing: &Standing| match standing {
-            Standing::New => true,
-            Standing::Unshown => again,
-            Standing::Shown => false,
-        };
-        let tables = tables.iter();
-        let asked = tables.filter(|(_, standing)| is_asked(standing));
-        asked.map(|(table, _)| table.clone()).collect()
+        let mut asked = Vec::new();
+        for (table, met) in tables.iter_mut() {
+            let (standing, is_asked) = match met.standing {
+                Standing::New => (Standing::Asked, true),
+                before @ (Standing::Asked | Standing::Unshown) => (before, again),
+                Standing::Shown => (Standing::Shown, false),
+            };
+            met.standing = standing;
+            if is_asked {
+                asked.push(table.clone());
+            }
+        }
+        asked
     }
 
     /// What the server has said. Whether it is new that one is not shown.
     pub(super) fn learn(&self, table: &MetTable, is_shown: bool) -> bool {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(standing) = tables.get_mut(table) else {
+        let Some(met) = tables.get_mut(table) else {
             return false;
         };
         let now = match is_shown {
             true => Standing::Shown,
             false => Standing::Unshown,
         };
-        let before = std::mem::replace(standing, now);
+        let before = mem::replace(&mut met.standing, now);
         now == Standing::Unshown && before != now
     }
 }
@@ -123,6 +157,30 @@ mod tests {
         assert!(!met.learn(&table("t"), true));
         assert!(!met.meet(&table("t")));
         assert_eq!(met.to_ask(true), []);
+    }
+
+    #[test]
+    fn what_brings_no_answer_waits_for_the_next_refresh() {
+        let met = MetTables::default();
+        met.meet(&table("t"));
+        assert_eq!(met.to_ask(false), [table("t")]);
+        assert_eq!(met.to_ask(false), [], "it was asked about");
+        met.meet(&table("t"));
+        assert_eq!(met.to_ask(false), []);
+        assert_eq!(met.to_ask(true), [table("t")]);
+        assert_eq!(met.to_ask(true), [], "nobody has met it since");
+        met.meet(&table("t"));
+        assert_eq!(met.to_ask(false), [table("t")]);
+    }
+
+    #[test]
+    fn what_was_not_shown_stays_though_nobody_meets_it() {
+        let met = MetTables::default();
+        met.meet(&table("t"));
+        met.learn(&table("t"), false);
+        assert_eq!(met.to_ask(true), [table("t")]);
+        assert_eq!(met.to_ask(true), [table("t")]);
+        assert!(met.meet(&table("t")));
     }
 
     #[test]

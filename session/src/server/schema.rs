@@ -63,8 +63,8 @@ impl SchemaChanges {
         !watched.is_empty() && watched.contains(&(name(schema), name(table)))
     }
 
-    /// Tables that get keys, no schema refresh has shown, and the servers are to be asked about by the program's own account: new ones, and at a
-    /// schema refresh (`again`) those that the account may not see, too.
+    /// Tables that get keys, no schema refresh has shown, and the servers are to be asked about by the program's own account: new ones, each once,
+    /// and at a schema refresh (`again`) those that the account may not see, and those of which nothing was answered, too.
     pub fn tables_to_ask(&self, again: bool) -> Vec<MetTable> {
         self.met.to_ask(again)
     }

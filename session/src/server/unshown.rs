@@ -37,7 +37,8 @@ impl Connection {
         }
     }
 
-    /// A table of a rule that gives keys, if no schema refresh has shown it with its column.
+    /// A table of a rule that gives keys, if no schema refresh has shown it with its column. None on a server that nobody has looked at, as where
+    /// the listener has no `admin`: its tables are taken to have the column, and nobody would answer.
     fn met_table(&self, schema: &[u8], name: &[u8], index: usize) -> Option<MetTable> {
         let rule = self.rules.rules().get(index)?;
         let is_listed = match self.rules.key_column_state(schema, name) {

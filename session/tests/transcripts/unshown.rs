@@ -11,14 +11,20 @@ const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
 const QUESTION: &str = "SHOW CREATE TABLE `d`.`t`";
 const TOLD: &str = "may not see it";
 
-/// A refresh has shown no table. One has the rule's column all the same, and got a key.
-fn met() -> (Rig, Arc<SchemaChanges>) {
+/// No table was shown. `is_refreshed`: a refresh has seen none.
+fn connected(is_refreshed: bool) -> (Rig, Arc<SchemaChanges>) {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     let schema = Arc::new(SchemaChanges::default());
     let rules = Rules::new(vec![r.rule_in(Mode::Rewrite)], false);
-    let rules = rules.with_tables(&[], true);
+    let rules = rules.with_tables(&[], is_refreshed);
     let rules = rules.with_schema(Arc::clone(&schema));
     r.s = Session::new(Arc::new(rules), r.facts());
+    (r, schema)
+}
+
+/// A refresh has shown no table. One has the rule's column all the same, and got a key.
+fn met() -> (Rig, Arc<SchemaChanges>) {
+    let (mut r, schema) = connected(true);
     assert!(r.probed(INSERT, "1").contains("SELECT `id` FROM"));
     assert!(has(&r.answer(&described(&["id"])), "INSERT INTO t"));
     r.answer(&ok(1, 100));
@@ -63,6 +69,17 @@ fn one_that_it_may_see_gets_keys() {
     let (mut r, schema) = met();
     asked(&schema, true);
     assert!(has(&r.query(INSERT), "LAST_INSERT_ID(101)"));
+}
+
+/// Nobody could be asked about its tables: the listener has no `admin`.
+#[test]
+fn on_a_server_that_no_refresh_has_looked_at_none_is_met() {
+    let (mut r, schema) = connected(false);
+    assert!(r.probed(INSERT, "1").contains("INSERT INTO t"));
+    r.answer(&ok(1, 100));
+    r.output();
+    assert_eq!(r.requests.len(), 1);
+    assert!(schema.tables_to_ask(true).is_empty());
 }
 
 #[test]
