@@ -15,7 +15,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 pub(super) use self::accounts::accounts;
-pub(super) use self::privileges::{DENIED_TABLE, refusal};
+pub(super) use self::privileges::DENIED_TABLE;
 pub use self::replication::replication;
 use self::tables::Listed;
 use super::counting::counts;

@@ -3,15 +3,19 @@
 use anyhow::{Result, anyhow};
 use keywright_session::MetTable;
 use keywright_store::server_identity;
+use mysql_async::Error;
 use mysql_async::prelude::Queryable;
 
-use super::inspect::{DENIED_TABLE, LOCK_WAIT_S_MAX, refusal};
+use super::inspect::{DENIED_TABLE, LOCK_WAIT_S_MAX};
 use super::quote::quoted;
 use super::take::{connect, in_time};
 use crate::config::{Config, Listener};
 
+/// What a server says behind its look at privileges: there is no such schema, column, table.
+const BEHIND: &[u16] = &[1049, 1054, 1146];
+
 /// Of those that are on the listener's server, each with whether its `admin` may see it. A table that is not there any more may be seen: a server
-/// says to those who may not see it that they may not, be it there or not.
+/// says to those who may not see it that they may not, be it there or not. Without those of which it says neither, as where a lock is waited for.
 ///
 /// # Errors
 /// The server cannot be asked.
@@ -34,12 +38,45 @@ pub async fn shown(
             let [schema, name, column] =
                 [&table.schema, &table.name, &table.column].map(|name| quoted(name));
             let statement = format!("SELECT {column} FROM {schema}.{name} LIMIT 0");
-            let denied = refusal(&mut conn, statement, DENIED_TABLE).await?;
-            answered.push((table.clone(), denied.is_none()));
+            let is_shown = match conn.query_drop(statement).await {
+                Ok(()) => Some(true),
+                Err(Error::Server(error)) => is_shown(error.code),
+                Err(error) => return Err(error.into()),
+            };
+            answered.extend(is_shown.map(|is_shown| (table.clone(), is_shown)));
         }
         Ok(answered)
     };
     let answered = in_time(asked).await?;
     conn.disconnect().await?;
     Ok(answered)
+}
+
+/// Whether it is a table that the account may see of which the server says that; `None`: that does not follow.
+fn is_shown(error: u16) -> Option<bool> {
+    let is_behind = BEHIND.contains(&error);
+    (is_behind || DENIED_TABLE.contains(&error)).then_some(is_behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_shown;
+
+    #[test]
+    fn an_error_that_says_nothing_of_privileges_is_no_answer() {
+        for (error, expected) in [
+            (1049, Some(true)),
+            (1054, Some(true)),
+            (1146, Some(true)),
+            (1044, Some(false)),
+            (1142, Some(false)),
+            (1143, Some(false)),
+            // A lock that is held, a statement that was ended, a server without memory.
+            (1205, None),
+            (1317, None),
+            (1038, None),
+        ] {
+            assert_eq!(is_shown(error), expected, "{error}");
+        }
+    }
 }

@@ -46,7 +46,7 @@ pub(super) async fn privileges(
 }
 
 /// Whether the server refuses a statement for want of a privilege, and what it says then.
-pub(in crate::schema) async fn refusal(
+async fn refusal(
     conn: &mut Conn,
     statement: String,
     errors: &[u16],
