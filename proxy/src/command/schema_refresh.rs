@@ -186,7 +186,7 @@ impl SchemaRefresh {
         if !tables.is_empty() {
             let (config, counters) = (Arc::clone(&self.config), Arc::clone(&self.counters));
             self.asking
-                .spawn(async move { ask_about(&config, &counters, &tables).await });
+                .spawn(async move { ask_about(&config, &counters, tables).await });
         }
     }
 
@@ -330,7 +330,7 @@ async fn refresh(
 ) -> Refreshed {
     // Before the tables are read: those that may be seen by now are read, too.
     let tables = counters.schema.tables_to_ask(true);
-    ask_about(&config, &counters, &tables).await;
+    ask_about(&config, &counters, tables).await;
     let apart = board.apart();
     let before = left_over::before(&config, &apart).await;
     let mut inspected = Vec::new();

@@ -22,8 +22,8 @@ pub struct MetTable {
     pub column: String,
 }
 
-/// What the server says of it to the program's own account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the server says of it to the program's own account. What is new is asked about before the rest, for which there may not be time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     /// It was not asked yet.
     New,
@@ -100,17 +100,19 @@ impl MetTables {
         }
         let mut asked = Vec::new();
         for (table, met) in tables.iter_mut() {
-            let (standing, is_asked) = match met.standing {
+            let before = met.standing;
+            let (standing, is_asked) = match before {
                 Standing::New => (Standing::Asked, true),
-                before @ (Standing::Asked | Standing::Unshown) => (before, again),
-                Standing::Shown => (Standing::Shown, false),
+                Standing::Asked | Standing::Unshown => (before, again),
+                Standing::Shown => (before, false),
             };
             met.standing = standing;
             if is_asked {
-                asked.push(table.clone());
+                asked.push((before, table.clone()));
             }
         }
-        asked
+        asked.sort_by_key(|(before, _)| *before);
+        asked.into_iter().map(|(_, table)| table).collect()
     }
 
     /// What the server has said. Whether it is new that one is not shown.
@@ -181,6 +183,12 @@ mod tests {
         assert_eq!(met.to_ask(true), [table("t")]);
         assert_eq!(met.to_ask(true), [table("t")]);
         assert!(met.meet(&table("t")));
+        met.meet(&table("u"));
+        assert_eq!(
+            met.to_ask(true),
+            [table("u"), table("t")],
+            "what is new comes first"
+        );
     }
 
     #[test]
