@@ -100,10 +100,11 @@ impl Resets {
         }
     }
 
-    /// Where nothing tells how many there were: all notes from before count as older than one of them.
+    /// Where nothing tells how many there were: more than a server has ever had, so that all notes from before count as older than one of
+    /// them, and far fewer than a mark tells apart, so that later ones count.
     pub fn unknown() -> Self {
         Self {
-            lossy: Writer::RESETS_MAX,
+            lossy: Writer::RESETS_MAX / 2 + 1,
             ..Self::default()
         }
     }
@@ -211,7 +212,15 @@ mod tests {
         let harmless = none.with(&AT, true);
         assert_eq!(harmless.lossy, 0);
         assert_eq!(harmless.with(&AT, false).lossy, 0, "it stays harmless");
-        assert_eq!(Resets::unknown().with(&AT, false).lossy, Writer::RESETS_MAX);
+        let unknown = Resets::unknown();
+        assert!(unknown.with(&AT, false).lossy > unknown.lossy);
+        assert_eq!(unknown.with(&AT, true).lossy, unknown.lossy);
+        assert_eq!(Resets::read(&unknown.write()), Some(unknown));
+        let last = Resets {
+            lossy: Writer::RESETS_MAX,
+            ..none
+        };
+        assert_eq!(last.with(&AT, false).lossy, Writer::RESETS_MAX);
     }
 
     /// Every cut and every changed byte.

@@ -128,6 +128,12 @@ pub fn read(text: &str, control: &[u8], place: Place) -> Result<Vec<Unused>, Not
         .collect()
 }
 
+/// Whether a file that is not used says of any tag that it had something left.
+pub fn names_any(text: &str) -> bool {
+    let mut all = text.lines().filter_map(parse);
+    all.any(|unused| unused.start < unused.end)
+}
+
 impl fmt::Display for Unused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Owner {
@@ -238,6 +244,18 @@ mod tests {
         assert_eq!(read(&text, CONTROL, PLACE), Ok(all()));
         let none = write(CONTROL, PLACE, &[]);
         assert_eq!(read(&none, CONTROL, PLACE), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn tags_with_nothing_left_are_not_named() {
+        assert!(names_any(&write(CONTROL, PLACE, &all())));
+        let used_up = all().into_iter().map(|unused| Unused {
+            start: unused.end,
+            ..unused
+        });
+        let used_up = used_up.collect::<Vec<_>>();
+        assert!(!names_any(&write(CONTROL, PLACE, &used_up)));
+        assert!(!names_any(&write(CONTROL, PLACE, &[])));
     }
 
     #[test]

@@ -49,15 +49,29 @@ impl Control {
         })
     }
 
-    /// The last checkpoint, if the server's log begins with it. Not where that part of the log is no longer there: then the server does not
-    /// start by it either.
-    pub fn begins_log(&self) -> Option<Checkpoint> {
-        let checkpoint = self.checkpoint()?;
-        let segment = checkpoint.segment_if_first()?;
+    /// The last checkpoint, if the server's log begins with it. Not where that part of the log is missing or cut off: the server does not
+    /// start by it then, unless its `restore_command` brings it. What that brings was archived by a server that had started by it, and noticed it.
+    ///
+    /// # Errors
+    /// That part of the log cannot be read.
+    pub fn begins_log(&self) -> io::Result<Option<Checkpoint>> {
+        let Some(checkpoint) = self.checkpoint() else {
+            return Ok(None);
+        };
+        let Some(segment) = checkpoint.segment_if_first() else {
+            return Ok(None);
+        };
         let mut head = [0; HEAD_BYTES];
-        let mut file = File::open(format!("pg_wal/{segment}")).ok()?;
-        file.read_exact(&mut head).ok()?;
-        checkpoint.begins_a_log(&head).then_some(checkpoint)
+        let opened = File::open(format!("pg_wal/{segment}"));
+        match opened.and_then(|mut file| file.read_exact(&mut head)) {
+            Ok(()) => Ok(checkpoint.begins_a_log(&head).then_some(checkpoint)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn u64_at(&self, at: usize) -> Option<u64> {

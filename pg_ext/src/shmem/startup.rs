@@ -107,8 +107,10 @@ extern "C-unwind" fn on_startup() {
         }));
         pg_sys::LWLockRelease(add_in_lock);
     }
-    let was_stopped_in_order = unused::take_at_start();
-    resets::look_at_start(was_stopped_in_order).or_raise();
+    // The file shows what to remember. A start that fails before it has been remembered leaves it to the next one.
+    let found = unused::Found::at_start();
+    resets::look_at_start(found.was_stopped_in_order()).or_raise();
+    found.take().or_raise();
     // SAFETY: the callback is a function of this library, which the server never unloads. The processes that the postmaster starts
     // forget its callbacks; after a crash it has called all, and this hook runs again.
     unsafe { pg_sys::on_shmem_exit(Some(on_stop), pg_sys::Datum::from(0usize)) };

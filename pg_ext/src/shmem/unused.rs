@@ -1,14 +1,17 @@
 //! What native tags have left is kept over a clean stop, in a file of the data directory, and used first after the start. Why no id is
 //! issued twice stands at [`keywright_core::unused`].
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
+use keywright_core::cause::Cause;
 use keywright_core::unused::{self, NotUsed, Place, Unused};
 
+use crate::failure::Failure;
 use crate::server::control::{self, Control};
 use crate::server::log;
 use crate::shmem::directory;
@@ -44,37 +47,88 @@ pub fn keep_at_stop() {
     }
 }
 
-/// Takes the file away, durably, and gives each tag what it had left. At the start of the server, before any other process is there. True
-/// where the file shows that the server was stopped in order, and not started with this library since.
-pub fn take_at_start() -> bool {
-    match take() {
-        Ok(None) => false,
-        Ok(Some(Ok(all))) => {
-            let given = all.iter().filter(|unused| give(unused));
-            let tags = given.filter(|unused| unused.start < unused.end).count();
-            if tags > 0 {
-                log::tell(&format!(
-                    "ids that were left when the server was stopped are issued first, of {tags} tags"
-                ));
+/// What the start finds of the stop before.
+pub enum Found {
+    /// No file: the server was not stopped in order, or was started with this library since.
+    Nothing,
+    /// What each tag had left.
+    Left(Vec<Unused>),
+    /// The file does not count.
+    NotUsed {
+        /// Why.
+        reason: NotUsed,
+        /// Whether it says that ids were left.
+        has_ids: bool,
+    },
+    /// The file cannot be read.
+    Unreadable(io::Error),
+}
+
+impl Found {
+    /// Looks for it, and changes nothing: what follows from it is remembered first. At the start of the server, before any other process is
+    /// there.
+    pub fn at_start() -> Self {
+        look().unwrap_or_else(Self::Unreadable)
+    }
+
+    /// Whether it shows that the server was stopped in order, and not started with this library since.
+    pub fn was_stopped_in_order(&self) -> bool {
+        match self {
+            Self::Left(_) => true,
+            Self::NotUsed { reason, .. } => match reason {
+                // It is whole; and the other files of the data directory were copied along with it.
+                NotUsed::AnotherStop | NotUsed::Copy => true,
+                NotUsed::Damaged => false,
+            },
+            Self::Nothing | Self::Unreadable(_) => false,
+        }
+    }
+
+    /// Takes the file away, durably, and gives each tag what it had left.
+    ///
+    /// # Errors
+    /// It stays: a later start would take it for that of the stop before.
+    pub fn take(self) -> Result<(), Failure> {
+        if let Self::Nothing = self {
+            return Ok(());
+        }
+        // Nobody finds it again, whatever comes now.
+        let removed = fs::remove_file(FILE).and_then(|()| kept::sync_folder());
+        removed.map_err(|error| {
+            Failure::new(
+                Cause::BoundDamaged,
+                format!("keywright could not remove \"{FILE}\": {error}"),
+            )
+            .detail("If it stayed, nothing would tell whether pg_resetwal lost bounds later on, and ids would come twice.")
+            .hint("Let the server write in that folder, and start it again.")
+        })?;
+        match self {
+            Self::Nothing => {}
+            Self::Left(all) => give_all(&all),
+            Self::NotUsed { reason, has_ids } => {
+                if has_ids || reason == NotUsed::Damaged {
+                    tell_left_out(&reason);
+                }
             }
-            true
+            Self::Unreadable(error) => tell_left_out(&error),
         }
-        Ok(Some(Err(reason))) => {
-            log::tell(&format!(
-                "the unused ids of tags in \"{FILE}\" are left out: {reason}"
-            ));
-            match reason {
-                // It is whole, and where it was written.
-                NotUsed::AnotherStop => true,
-                NotUsed::Damaged | NotUsed::Copy => false,
-            }
-        }
-        Err(error) => {
-            log::tell(&format!(
-                "the unused ids of tags in \"{FILE}\" are left out: {error}"
-            ));
-            false
-        }
+        Ok(())
+    }
+}
+
+fn tell_left_out(reason: &dyn Display) {
+    log::tell(&format!(
+        "the unused ids of tags in \"{FILE}\" are left out: {reason}"
+    ));
+}
+
+fn give_all(all: &[Unused]) {
+    let given = all.iter().filter(|unused| give(unused));
+    let tags = given.filter(|unused| unused.start < unused.end).count();
+    if tags > 0 {
+        log::tell(&format!(
+            "ids that were left when the server was stopped are issued first, of {tags} tags"
+        ));
     }
 }
 
@@ -105,28 +159,28 @@ fn left() -> Vec<Unused> {
     .collect()
 }
 
-type Found = Result<Vec<Unused>, NotUsed>;
-
-fn take() -> io::Result<Option<Found>> {
-    let opened = File::open(FILE);
-    if let Err(error) = &opened
-        && error.kind() == io::ErrorKind::NotFound
-    {
-        return Ok(None);
-    }
-    // Nobody finds it again, whatever comes now.
-    fs::remove_file(FILE)?;
-    kept::sync_folder()?;
-    let file = opened?;
+fn look() -> io::Result<Found> {
+    let file = match File::open(FILE) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(error),
+    };
     let place = place(&file)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     let control = Control::read()?;
     let read = unused::read(&text, control.bytes(), place);
-    Ok(Some(read.and_then(|all| match control.is_shut_down() {
+    let used = read.and_then(|all| match control.is_shut_down() {
         true => Ok(all),
         false => Err(NotUsed::AnotherStop),
-    })))
+    });
+    Ok(match used {
+        Ok(all) => Found::Left(all),
+        Err(reason) => Found::NotUsed {
+            reason,
+            has_ids: unused::names_any(&text),
+        },
+    })
 }
 
 /// Gives a tag what it had left; false where there is no room for it.
