@@ -106,11 +106,22 @@ pub fn hold(kind: TimeKind) -> Result<Option<i64>, Failure> {
     }
 }
 
+/// Whether anything says that a bound of this kind was written here, or may have been.
+pub fn is_noted(kind: TimeKind) -> Result<bool, Failure> {
+    let sequences = Sequences::of(kind)?;
+    Ok(sequence::last(sequences.note).is_some() || sequences.highest_ms().is_some())
+}
+
 /// How far the bounds may have come that another writer wrote, and of which the last did not arrive; none where this one
-/// wrote them.
+/// wrote them. Without a note nobody wrote any, unless `pg_resetwal` may have lost it.
 pub fn lost(sequences: &Sequences) -> Result<Option<i64>, Failure> {
     let note = sequence::last(sequences.note).and_then(Note::unpack);
-    if note.is_none_or(|note| note.is_of(&writer::current())) {
+    let writer = writer::current();
+    let is_vouched = match note {
+        Some(note) => note.is_of(&writer),
+        None => !writer.may_have_lost(None),
+    };
+    if is_vouched {
         return Ok(None);
     }
     let ahead_ms = settings::lead_ms_max().saturating_add(1);

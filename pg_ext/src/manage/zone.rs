@@ -44,7 +44,7 @@ fn set_readable_zone(text: Option<&[u8]>) -> Result<(), Failure> {
         return Ok(());
     }
     uncommitted::has_past()?;
-    if held.is_empty() {
+    if held.is_empty() && bounds::is_noted(TimeKind::Readable)? {
         // A dump brought back the bound of a bucket that it does not bring back.
         let bound_ms = bounds::hold(TimeKind::Readable)?;
         let floor = bound_ms.map(|bound_ms| Floor::below_ms(node.zone.layout(), bound_ms));
