@@ -89,9 +89,9 @@ pub fn bound_unknown(tag: &str, is_hidden: bool) -> Failure {
     ))
 }
 
-/// The failure of a tag whose bound was written before `pg_resetwal` lost something of the log.
+/// The failure of a tag whose bound was written before `pg_resetwal` lost something of the log, as far as anybody knows.
 pub fn bound_before_reset(tag: &str, is_hidden: bool) -> Failure {
     bound_unknown(tag, is_hidden).detail(
-        "pg_resetwal was run after it was reserved last, and the server was not stopped in order before: a later bound may be lost.",
+        "pg_resetwal may have been run after it was reserved last, on a server that was not stopped in order: a later bound may be lost.",
     )
 }
