@@ -3,6 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use keywright_testkit::{
     Flavour, ProxyProcess, Reply, Result, WAIT_MAX, Wire, assert_has, wait_until,
 };
@@ -86,9 +87,12 @@ pub(crate) fn a_transaction_that_holds_the_switch_up_is_named_until_it_ends(
     }
     let shown = format!("\"switch_trouble\":\"{why}{}", named(&open));
     // Of the last attempt: the connection may not have come yet to say what it uses.
+    let mut page = String::new();
     wait_until("the page to name it", WAIT_MAX, || {
-        Ok(proxy.http_get("/status.json")?.1.contains(&shown))
-    })?;
+        page = proxy.http_get("/status.json")?.1;
+        Ok(page.contains(&shown))
+    })
+    .with_context(|| format!("{page}\n{}", proxy.log()))?;
     assert!(proxy.log().matches(why).count() > 1, "{}", proxy.log());
     open.run("COMMIT")?;
     shop.wait_for(Some("one"))?;
