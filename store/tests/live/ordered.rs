@@ -16,6 +16,7 @@ use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_st
 on_engines!(
     only_who_stands_issues_and_hands_over,
     a_program_that_is_gone_is_replaced,
+    beside_a_restore_the_order_stays,
     an_order_stays,
     an_ordered_tag_that_was_made_anew_is_another_one,
 );
@@ -215,6 +216,39 @@ fn a_program_that_is_gone_is_replaced(engine: Engine) -> Result<()> {
             sleep(Duration::from_millis(10)).await;
         };
         assert!(above > id, "{above} behind {id}");
+        Ok(())
+    })
+}
+
+/// Nobody is stopped for it: whoever has the lease issues by it for a while, and nothing smaller comes behind.
+fn beside_a_restore_the_order_stays(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_order_restored")?;
+    runtime()?.block_on(async {
+        let one = open(&schema.raw())?;
+        one.init().await?;
+        one.create_tag(&tag("orders"), &monotonic()?).await?;
+        let addresses = ["one:1", "two:2"];
+        stand(&one, addresses[0]);
+        let first = one.source(&segment("orders"))?;
+        let (_, mut last) = next(std::slice::from_ref(&first), &addresses).await?;
+        let two = open(&schema.raw())?;
+        stand(&two, addresses[1]);
+        let sources = [first, two.source(&segment("orders"))?];
+        let owner = open(&schema.raw())?;
+        for _ in 0..2 {
+            let lost = Duration::from_secs(60);
+            let restored = owner.restored(lost, BTreeMap::new()).await?;
+            let above = restored.tags.first().map(|its| its.next + its.gap);
+            let begun = Instant::now();
+            // Until ids come from behind the gap.
+            while Some(last) < above {
+                let (_, id) = next(&sources, &addresses).await?;
+                assert!(id > last, "{id} behind {last}");
+                assert!(begun.elapsed() < WAIT_MAX, "none come from behind the gap");
+                last = id;
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
         Ok(())
     })
 }
