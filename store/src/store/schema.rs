@@ -108,10 +108,6 @@ impl Transaction<SchemaFindings> for InspectSchema {
                 None => missing.push(shape.table),
             }
         }
-        let gone_back = match missing.contains(&SEGMENT.table) {
-            true => Vec::new(),
-            false => gone_back(&self.store, link).await?,
-        };
         let lack = lack(&missing, own.len());
         let there = own.iter().filter(|shape| !missing.contains(&shape.table));
         let mut needed: Vec<Needed<'_>> = there.filter_map(|shape| shape.needed()).collect();
@@ -127,6 +123,11 @@ impl Transaction<SchemaFindings> for InspectSchema {
             Words::MySql | Words::Postgres => privileges::lacks(link, needed).await?,
             // Who could open it may do everything.
             Words::Sqlite => Vec::new(),
+        };
+        // What is not there, or may not be read, is said already.
+        let gone_back = match missing.contains(&SEGMENT.table) || !denied.is_empty() {
+            true => Vec::new(),
+            false => gone_back(&self.store, link).await?,
         };
         Ok(SchemaFindings {
             problems: lack
