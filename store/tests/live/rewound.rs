@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use keywright_core::Cause;
-use keywright_store::{Above, Failure, KeySpec, Keys, RawStoreSettings, Source};
+use keywright_store::{Above, Failure, Finding, KeySpec, Keys, RawStoreSettings, Source};
 use keywright_testkit::{Flavour, Result, Upstream, scratch_dir};
 
 use crate::common::{
@@ -255,6 +255,9 @@ fn who_has_seen_less_is_told_by_who_has_seen_more(engine: Engine) -> Result<()> 
             assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
             assert_eq!(number(refused.hint_text().unwrap_or_default()), seen);
         }
+        let found = newcomer.check(&[tag("orders")]).await;
+        let is_told = |found: &Finding| found.message.contains("the store has gone back");
+        assert!(found.iter().any(is_told), "{found:?}");
         // What a program finds in a table is not all that others have.
         let raised = newcomer.raise(&tag("orders"), seen + 1).await;
         let cause = raised.map_err(|failure| failure.cause());
