@@ -18,7 +18,7 @@ const LOOK_MS: u64 = 400;
 
 /// A server that was restarted may have older data. For so long nothing is reserved by a program that was connected before, milliseconds: all look
 /// first. It is longer than [`LOOK_MS`] by the second after which a network that has dropped what was sent is tried again.
-const SETTLE_MS: u64 = 1_500;
+pub(super) const SETTLE_MS: u64 = 1_500;
 
 /// Why nothing is reserved of a tag: its row says that it has gone back, or it is below `seen`.
 pub(super) fn judge(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
-use super::look_back::{judge, look_back, tell};
+use super::look_back::{SETTLE_MS, judge, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_hiding::{hiding_of, refuse_other};
@@ -343,7 +343,9 @@ fn another_key_space(tag: &Tag) -> Failure {
 
 /// Who has seen more than a store that was put back tells it first.
 fn settling() -> Failure {
-    let message = "the store's server was restarted: programs first compare what it says with what they have seen, and reserve nothing for 1.5 s";
+    let message = format!(
+        "the store's server was restarted: programs first compare what it says with what they have seen, and reserve nothing for {SETTLE_MS} ms"
+    );
     Failure::new(Cause::StoreUnavailable, message)
 }
 

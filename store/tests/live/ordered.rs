@@ -39,6 +39,17 @@ fn stand(keys: &Keys, address: &str) {
     });
 }
 
+/// A new store's first program, which is active at the first address, and its first id.
+async fn active(schema: &Schema, addresses: &[&str]) -> Result<(Keys, Source, u64)> {
+    let keys = open(&schema.raw())?;
+    keys.init().await?;
+    keys.create_tag(&tag("orders"), &monotonic()?).await?;
+    stand(&keys, addresses[0]);
+    let source = keys.source(&segment("orders"))?;
+    let (_, first) = next(std::slice::from_ref(&source), addresses).await?;
+    Ok((keys, source, first))
+}
+
 /// The next id of whoever issues, and the place in the list of who that is; the first is asked first.
 async fn next(sources: &[Source], addresses: &[&str]) -> Result<(usize, u64)> {
     let mut at = 0;
@@ -141,13 +152,8 @@ fn only_who_stands_issues_and_hands_over(engine: Engine) -> Result<()> {
 fn a_program_that_is_gone_is_replaced(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_order_gone")?;
     runtime()?.block_on(async {
-        let one = open(&schema.raw())?;
-        one.init().await?;
-        one.create_tag(&tag("orders"), &monotonic()?).await?;
         let addresses = ["one:1", "two:2"];
-        stand(&one, addresses[0]);
-        let source = one.source(&segment("orders"))?;
-        let (_, last) = next(std::slice::from_ref(&source), &addresses).await?;
+        let (one, source, last) = active(&schema, &addresses).await?;
         let two = open(&schema.raw())?;
         stand(&two, addresses[1]);
         let standby = two.source(&segment("orders"))?;
@@ -224,13 +230,8 @@ fn a_program_that_is_gone_is_replaced(engine: Engine) -> Result<()> {
 fn beside_a_restore_the_order_stays(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_order_restored")?;
     runtime()?.block_on(async {
-        let one = open(&schema.raw())?;
-        one.init().await?;
-        one.create_tag(&tag("orders"), &monotonic()?).await?;
         let addresses = ["one:1", "two:2"];
-        stand(&one, addresses[0]);
-        let first = one.source(&segment("orders"))?;
-        let (_, mut last) = next(std::slice::from_ref(&first), &addresses).await?;
+        let (_one, first, mut last) = active(&schema, &addresses).await?;
         let two = open(&schema.raw())?;
         stand(&two, addresses[1]);
         let sources = [first, two.source(&segment("orders"))?];
