@@ -49,6 +49,13 @@ fn a_proxy_lost_inside_a_reservation_blocks_its_tag_for_seconds_only(
 fn a_session_that_the_server_closed_costs_no_reservation(flavour: Flavour) -> Result<()> {
     let schema = Schema::on(flavour, "kw_session_closed")?;
     runtime()?.block_on(async {
+        // Of a server that was started just now a lost session may be a restart, behind which nothing is reserved at first.
+        until("the server to have run for seconds", || {
+            let uptime = schema.sql("SHOW GLOBAL STATUS LIKE 'Uptime'");
+            let seconds = |row: &Vec<String>| row.last()?.parse::<u64>().ok();
+            uptime.is_ok_and(|rows| rows.first().and_then(seconds) >= Some(4))
+        })
+        .await;
         let log = IssuedLog::default();
         let keys = open(&RawStoreSettings {
             store_ms_max: 2_000,
