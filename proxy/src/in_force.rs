@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
-use crate::in_force::in_the_way::in_the_way;
+use crate::in_force::in_the_way::{in_the_way, nobody_is_named};
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::in_force::sources::{follow_generations, follow_generations_but, held_by, leaving};
 use crate::in_force::state::State;
@@ -375,6 +375,10 @@ impl ClientConnections for Arc<InForce> {
 
     fn in_the_way(&self) -> Option<String> {
         (!self.is_quiet()).then(|| in_the_way(&self.counters.listeners()))
+    }
+
+    fn is_unnamed(&self) -> bool {
+        !self.is_quiet() && nobody_is_named(&self.counters.listeners())
     }
 
     fn follow(&self, standing: &Standing) -> bool {

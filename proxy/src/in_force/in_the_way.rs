@@ -10,7 +10,16 @@ const NAMED_MAX: usize = 3;
 
 /// Those of these listeners, for people: the ones that others have waited for longest.
 pub(super) fn in_the_way(listeners: &[Arc<ListenerFigures>]) -> String {
-    let mut found: Vec<(Duration, String)> = Vec::new();
+    told(found(listeners))
+}
+
+/// Whether no connection has come to say so.
+pub(super) fn nobody_is_named(listeners: &[Arc<ListenerFigures>]) -> bool {
+    found(listeners).is_empty()
+}
+
+fn found(listeners: &[Arc<ListenerFigures>]) -> Vec<(Duration, String)> {
+    let mut found = Vec::new();
     for listener in listeners {
         for client in listener.clients() {
             if let Some(since) = client.waited_for() {
@@ -18,7 +27,7 @@ pub(super) fn in_the_way(listeners: &[Arc<ListenerFigures>]) -> String {
             }
         }
     }
-    told(found)
+    found
 }
 
 fn named(client: &Client, upstream: &str) -> String {
@@ -66,9 +75,11 @@ mod tests {
         let listeners = [Arc::clone(&listener)];
         let unknown = "a statement through this program is under way on the tables";
         assert_eq!(in_the_way(&listeners), unknown);
+        assert!(nobody_is_named(&listeners));
         waited.is_waited_for(Some(std::time::Instant::now()));
         let named = "connection 222 to db:3306 through this program, of app\\n from 10.0.0.5:41234, has had the tables in use for 0 s";
         assert_eq!(in_the_way(&listeners), named);
+        assert!(!nobody_is_named(&listeners));
         waited.is_waited_for(None);
         assert_eq!(in_the_way(&listeners), unknown);
         // Nobody knows what one in passthrough uses.

@@ -1,11 +1,13 @@
 //! The step that all others lead to: every program holds, so the tables are fenced and the attempt is committed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow};
 use keywright_store::switch::{
     CommitRefusal, Committed, KeySpace, Phase, Reached, Recorded, RuleName, Standing,
 };
+use tokio::time::timeout;
 
 use super::claim::Claim;
 use super::conduct::{ClientConnections, Conductor, changing, store_error};
@@ -13,6 +15,9 @@ use super::fence::{Outcome, Reading, fence, probe};
 use super::held_back::ServerTable;
 use super::servers::{self, Server};
 use crate::schema::{self, KeyColumn, quoted};
+
+/// How long is looked for more that is in the way, milliseconds, where something is. A slow server is not to keep that back.
+const MORE_MS_MAX: u64 = 500;
 
 /// Fences that may be there.
 struct OwnFences {
@@ -33,8 +38,7 @@ impl<C: ClientConnections> Conductor<C> {
         let configured: BTreeSet<RuleName> =
             self.config.rules.iter().map(servers::name_of).collect();
         if let Some(name) = names.iter().find(|name| !configured.contains(name)) {
-            self.give_up(attempt, format!("rule {} is not configured", name.tables))
-                .await?;
+            return Err(given_up(&format!("rule {} is not configured", name.tables)));
         }
         let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
         let own = self.own_fences(attempt, standing).await?;
@@ -43,10 +47,9 @@ impl<C: ClientConnections> Conductor<C> {
         for server in &mut servers {
             if !claim.take(&mut server.conn).await? {
                 let why = format!("another connection locks tables on {}", server.identity);
-                self.give_up(attempt, why).await?;
+                return Err(given_up(&why));
             }
-            self.look_for_obstacles(attempt, server, (&names, is_back))
-                .await?;
+            self.look_for_obstacles(server, (&names, is_back)).await?;
         }
         let mut seen = BTreeSet::new();
         for server in &mut servers {
@@ -61,8 +64,7 @@ impl<C: ClientConnections> Conductor<C> {
         let mut reached = Reached::default();
         for server in &mut servers {
             let to = ((&keys_of, &keep), &mut reached);
-            self.read_reached(attempt, server, (&names, &seen), to)
-                .await?;
+            self.read_reached(server, (&names, &seen), to).await?;
         }
         let identities = servers.iter().map(|server| server.identity.clone());
         let committed = self.board.commit(attempt, reached, identities.collect());
@@ -71,11 +73,11 @@ impl<C: ClientConnections> Conductor<C> {
             Committed::Over => {}
             Committed::Unknown(keys) => {
                 let why = format!("\"{keys}\" is not in the store");
-                self.give_up(attempt, why).await?;
+                return Err(given_up(&why));
             }
             Committed::Refused(keys, refusal) => {
                 let why = format!("\"{keys}\": {refusal}{}", self.mends(refusal));
-                self.give_up(attempt, why).await?;
+                return Err(given_up(&why));
             }
         }
         Ok(())
@@ -104,18 +106,22 @@ impl<C: ClientConnections> Conductor<C> {
     /// An error where something on a server is in the way.
     async fn look_for_obstacles(
         &self,
-        attempt: u64,
         server: &mut Server,
         (names, is_back): (&BTreeSet<RuleName>, bool),
     ) -> Result<()> {
         let replication = schema::replication(&mut server.conn).await?;
         let mut found = schema::obstacles(&replication, &self.config).found;
         if !is_back {
-            found.extend(servers::unfit(server, &self.config, names).await?);
+            let unfit = servers::unfit(server, &self.config, names);
+            if found.is_empty() {
+                found = unfit.await?;
+            } else if let Ok(Ok(more)) = timeout(Duration::from_millis(MORE_MS_MAX), unfit).await {
+                found.extend(more);
+            }
         }
         match found.is_empty() {
             true => Ok(()),
-            false => self.give_up(attempt, found.join("; ")).await,
+            false => Err(given_up(&found.join("; "))),
         }
     }
 
@@ -133,7 +139,7 @@ impl<C: ClientConnections> Conductor<C> {
             if own.is_some()
                 && let Some(why) = servers::unfenceable(&self.config, &name, &column)
             {
-                return self.give_up(attempt, why).await.map(|()| None);
+                return Err(given_up(&why));
             }
             let done = match own {
                 None => self.note(attempt, server, &column).await?,
@@ -142,7 +148,7 @@ impl<C: ClientConnections> Conductor<C> {
                         "{} has a fence already, of another rule, of another store or out of a dump: see that nobody else gives it keys, and lift it first, as keywright release says",
                         table.1
                     );
-                    return self.give_up(attempt, why).await.map(|()| None);
+                    return Err(given_up(&why));
                 }
                 Some(_) => self.fence(attempt, server, (&name, &column)).await?,
             };
@@ -151,8 +157,7 @@ impl<C: ClientConnections> Conductor<C> {
                 Outcome::Over => return Ok(None),
                 Outcome::Blocked(blocker) => {
                     let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
-                    self.give_up(attempt, format!("{} is locked{who}", table.1))
-                        .await?;
+                    return Err(given_up(&format!("{} is locked{who}", table.1)));
                 }
             }
         }
@@ -162,7 +167,6 @@ impl<C: ClientConnections> Conductor<C> {
     /// How far the ids of a server's tables have come; an error where a table has come meanwhile.
     async fn read_reached(
         &self,
-        attempt: u64,
         server: &mut Server,
         (names, seen): (&BTreeSet<RuleName>, &BTreeSet<ServerTable>),
         ((keys_of, keep), reached): (
@@ -174,13 +178,12 @@ impl<C: ClientConnections> Conductor<C> {
             let table = (server.identity.clone(), column.quoted_table());
             if !seen.contains(&table) {
                 // It has a counter of its own and no fence.
-                self.give_up(attempt, format!("{} was made meanwhile", table.1))
-                    .await?;
+                return Err(given_up(&format!("{} was made meanwhile", table.1)));
             }
             if keys_of.contains_key(&name)
                 && let Some(why) = servers::unfenceable(&self.config, &name, &column)
             {
-                self.give_up(attempt, why).await?;
+                return Err(given_up(&why));
             }
             let above = servers::above_rows(&mut server.conn, &column).await?;
             if let Some(keys) = keys_of.get(&name) {
@@ -195,8 +198,7 @@ impl<C: ClientConnections> Conductor<C> {
             }
         }
         if servers::identity(&mut server.conn).await? != server.identity {
-            self.give_up(attempt, "a server is another one now".to_owned())
-                .await?;
+            return Err(given_up("a server is another one now"));
         }
         Ok(())
     }
@@ -215,12 +217,6 @@ impl<C: ClientConnections> Conductor<C> {
                 })
                 .collect(),
         })
-    }
-
-    /// Always an error: why.
-    async fn give_up(&self, attempt: u64, why: String) -> Result<()> {
-        self.board.end(attempt).await.map_err(store_error)?;
-        bail!("the switch is given up: {why}")
     }
 
     async fn fence(
@@ -274,6 +270,11 @@ impl<C: ClientConnections> Conductor<C> {
             false => Ok(Outcome::Over),
         }
     }
+}
+
+/// Whoever has the attempt carried ends it: the reason does not wait for the store.
+fn given_up(why: &str) -> Error {
+    anyhow!("the switch is given up: {why}")
 }
 
 /// The keys that rules go over to.

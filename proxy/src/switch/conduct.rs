@@ -20,6 +20,10 @@ use crate::config::Config;
 
 /// How often a program says that it is there, milliseconds.
 const BEAT_MS: u64 = 1_000;
+/// How long connections have from [`Next::Hold`] on to say what they have under way, milliseconds, before an attempt that is late is given up.
+const NAMES_MS_MAX: u64 = 1_000;
+/// How often it is looked whether they have, milliseconds.
+const NAMES_LOOK_MS: u64 = 10;
 
 /// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
 /// whose servers could be looked at. With the statement that puts one right, where nothing else does.
@@ -34,6 +38,8 @@ pub trait ClientConnections {
     fn is_quiet(&self) -> bool;
     /// Who has something under way there, for people; `None`: nobody.
     fn in_the_way(&self) -> Option<String>;
+    /// Whether something is under way there, and no connection has come to say so yet.
+    fn is_unnamed(&self) -> bool;
     /// These tables get no keys, and others do again.
     fn note_ahead(&self, ahead: Ahead);
     /// A table of this rule came late, with ids that may be keys.
@@ -77,6 +83,10 @@ pub struct Conductor<C> {
     pub(super) limits: Limits,
     connections: C,
     holds: Option<u64>,
+    /// Since when.
+    held_at: Option<Instant>,
+    /// The attempt that this program ended last, and why, until that is told.
+    ended: Option<(u64, String)>,
     /// The last attempt of which was said whom it waited for.
     told: Option<u64>,
     /// Why one was given up, until somebody has taken it.
@@ -110,6 +120,8 @@ impl<C: ClientConnections> Conductor<C> {
             limits,
             connections,
             holds: None,
+            held_at: None,
+            ended: None,
             told: None,
             given_up: None,
             beat: None,
@@ -197,7 +209,7 @@ impl<C: ClientConnections> Conductor<C> {
                     self.say_again(None).await?;
                     return Ok(Next::Wait);
                 }
-                self.holds = Some(attempt);
+                (self.holds, self.held_at) = (Some(attempt), Some(Instant::now()));
             }
             Next::Acknowledge(attempt) => self.say(Some(attempt)).await?,
             Next::Carry(attempt) => {
@@ -205,8 +217,11 @@ impl<C: ClientConnections> Conductor<C> {
                 self.beating(attempt, carried).await?;
             }
             Next::End(attempt) => {
+                self.wait_for_names().await;
                 // Before the store hears of it: whoever is in the way may end meanwhile.
                 let why = why_given_up(&standing, &me, self.connections.in_the_way());
+                // The store may do it and not say so.
+                self.ended = Some((attempt, why.clone()));
                 if self.board.end(attempt).await.map_err(store_error)? {
                     self.tell_given_up(attempt, why);
                 }
@@ -234,9 +249,24 @@ impl<C: ClientConnections> Conductor<C> {
         if standing.phase != Phase::Ending || self.told == Some(standing.attempt) {
             return;
         }
+        let own = self.ended.take();
+        if let Some((attempt, why)) = own.filter(|(ended, _)| *ended == standing.attempt) {
+            return self.tell_given_up(attempt, why);
+        }
         if let Some(own) = self.connections.in_the_way() {
             let why = format!("the switch is given up; it waited also for this program: {own}");
             self.tell_given_up(standing.attempt, why);
+        }
+    }
+
+    /// An attempt may be late before connections have had a turn. Who was in the way is known only while it lasts.
+    async fn wait_for_names(&self) {
+        let Some(held_at) = self.held_at else {
+            return;
+        };
+        let limit = Duration::from_millis(NAMES_MS_MAX);
+        while self.connections.is_unnamed() && held_at.elapsed() < limit {
+            sleep(Duration::from_millis(NAMES_LOOK_MS)).await;
         }
     }
 
@@ -314,11 +344,14 @@ impl<C: ClientConnections> Conductor<C> {
             Ok(carried) => carried,
             Err(_) => Err(anyhow!("the servers took longer than switch_wait_ms_max")),
         };
-        if carried.is_err() {
-            // It may have come into force: then there is nothing to end.
-            self.board.end(attempt).await.map_err(store_error)?;
+        let Err(why) = carried else {
+            return Ok(());
+        };
+        // It may have come into force: then there is nothing to end.
+        match self.board.end(attempt).await {
+            Ok(_) => Err(why),
+            Err(failure) => Err(anyhow!("{why:#}; {failure}")),
         }
-        carried
     }
 
     /// The servers that can be reached soon: others wait for this program meanwhile.

@@ -49,7 +49,9 @@ pub(crate) fn a_table_that_somebody_locks_is_named_and_nothing_changes(
 
 pub(crate) fn what_is_in_the_way_is_told_before(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
-    let wanted = shop.with("one", "rewrite");
+    let mut wanted = shop.with("one", "rewrite");
+    // An attempt that is late does not come to look at all.
+    wanted.more = "[limits]\nswitch_wait_ms_max = 20000\n".to_owned();
     let said = ProxyProcess::said(&wanted, &["check"])?;
     assert_has(&said, &["shop.orders.id has native auto-increment now"]);
     assert!(!said.contains("no table can be switched"), "{said}");
