@@ -5,7 +5,7 @@
 //! checkpoint. It is seen until the next checkpoint only, so a file keeps which was seen last, and how many lost something. A server
 //! that was stopped in order loses nothing: its last checkpoint wrote everything to the data files.
 //!
-//! The number of those that lost something is part of the [`Writer`], so that notes from before are told from later ones.
+//! The number of those that lost something is part of the [`Writer`], so that a note from behind the last one is told from any other.
 
 use crate::unused::sum;
 use crate::writer::Writer;

@@ -40,14 +40,20 @@ impl Writer {
         u32::try_from(hash >> (64 - Self::HASH_BITS)).unwrap_or(0)
     }
 
-    /// Whether the log that recorded what a note stands beside was lost since, so that the bound may lie below what was issued. On whatever
-    /// timeline the note was written: later ones may be lost, too. Without a note it may be so.
+    /// Whether the log that recorded what a note stands beside may have been lost since, so that the bound may lie below what was issued: unless the
+    /// note shows that this database wrote it after the last loss. On whatever timeline: later notes may be lost, too. The note of another server or
+    /// database came before the loss, and what this one wrote behind it is lost; or it came later: nothing tells. Without a note it may be so.
     pub fn may_have_lost(&self, note: Option<&Note>) -> bool {
-        self.resets > 0
-            && note.is_none_or(|note| {
-                let resets = (note.mark >> Self::TIMELINE_BITS) ^ self.hash_without_resets();
-                resets < self.resets.min(Self::RESETS_MAX)
-            })
+        let life = |mark: u32| mark >> Self::TIMELINE_BITS;
+        self.resets > 0 && note.is_none_or(|note| life(note.mark) != life(self.mark()))
+    }
+
+    /// Whether this database wrote a note on its present timeline, before `pg_resetwal` lost something of the log. Then that made its mark another, and no
+    /// promotion did.
+    pub fn was_reset_since(&self, note: &Note) -> bool {
+        let timeline = |mark: u32| mark & ((1 << Self::TIMELINE_BITS) - 1);
+        let resets = (note.mark >> Self::TIMELINE_BITS) ^ self.hash_without_resets();
+        timeline(note.mark) == timeline(self.mark()) && resets < self.resets.min(Self::RESETS_MAX)
     }
 }
 
@@ -88,6 +94,8 @@ impl Note {
     const AT_S_MAX: u32 = (1 << Self::AT_BITS) - 1;
     /// The bit of a packed note that says [`Note::is_first`].
     pub const FIRST_BIT: u32 = 2 * Self::LOG2_BITS + Self::AT_BITS;
+    /// The bits of a packed note from this one on say which database wrote it, after how many losses: what [`Writer::may_have_lost`] compares.
+    pub const LIFE_BIT: u32 = Self::FIRST_BIT + 1 + Writer::TIMELINE_BITS;
 
     /// The note for a reservation of `size` ids at `now_ms` (unix) by `writer`, at `rate_per_s` ids a second.
     pub fn new(writer: Writer, now_ms: i64, size: u64, rate_per_s: u64) -> Self {

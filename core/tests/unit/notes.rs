@@ -37,11 +37,21 @@ fn marks_tell_lives_apart() {
     assert!(copies.count() < 20, "about one in 4096 looks the same");
 }
 
-/// Notes from before a reset, on whatever timeline, are told from later ones and from those of others.
+/// Notes from before a reset, on whatever timeline, are told from later ones. Those of others may be from before it, too.
 #[test]
 fn notes_from_before_a_reset_are_told() {
     let after = |resets| Writer { resets, ..writer() };
     let noted = |writer| Note::new(writer, NOW_MS, 1000, 100);
+    let others = [
+        Writer {
+            system_identifier: 1,
+            ..writer()
+        },
+        Writer {
+            database_oid: 16_385,
+            ..writer()
+        },
+    ];
     for resets in [1, 2, 100, Writer::RESETS_MAX] {
         let now = after(resets);
         let promoted = Writer { timeline: 9, ..now };
@@ -51,20 +61,41 @@ fn notes_from_before_a_reset_are_told() {
             assert!(!note.is_of(&now), "{earlier} of {resets}");
             assert!(now.may_have_lost(Some(&note)), "{earlier} of {resets}");
             assert!(promoted.may_have_lost(Some(&note)), "{earlier} of {resets}");
+            assert!(now.was_reset_since(&note), "{earlier} of {resets}");
+            assert!(!promoted.was_reset_since(&note), "{earlier} of {resets}");
         }
         let note = noted(now);
         assert!(note.is_of(&now) && !now.may_have_lost(Some(&note)));
         assert!(!note.is_of(&promoted) && !promoted.may_have_lost(Some(&note)));
+        assert!(!now.was_reset_since(&note) && !promoted.was_reset_since(&note));
         assert!(now.may_have_lost(None));
+        for other in others {
+            assert!(now.may_have_lost(Some(&noted(other))), "{resets}");
+        }
     }
-    let other = Writer {
-        system_identifier: 1,
+    for note in [
+        None,
+        Some(noted(others[0])),
+        Some(noted(others[1])),
+        Some(noted(after(3))),
+    ] {
+        assert!(!writer().may_have_lost(note.as_ref()), "no reset");
+        assert!(!note.is_some_and(|note| writer().was_reset_since(&note)));
+    }
+}
+
+/// The SQL that looks for such notes compares these bits.
+#[test]
+fn a_packed_note_says_whose_life_it_is_of() {
+    let life = |writer| Note::new(writer, NOW_MS, u64::MAX, u64::MAX).pack() >> Note::LIFE_BIT;
+    let now = Writer {
+        resets: 1,
         ..writer()
     };
-    assert!(!after(1).may_have_lost(Some(&noted(other))));
-    for note in [None, Some(noted(other)), Some(noted(after(3)))] {
-        assert!(!writer().may_have_lost(note.as_ref()), "no reset");
-    }
+    assert_eq!(life(now), life(Writer { timeline: 9, ..now }));
+    assert_ne!(life(now), life(writer()));
+    let first = Note::new(now, NOW_MS, 1, 0).before_the_first();
+    assert_eq!(first.pack() >> Note::LIFE_BIT, life(now));
 }
 
 #[test]
