@@ -102,7 +102,7 @@ pub enum Word {
     Owner,
 }
 
-/// That a server was promoted, as a database of it keeps it: 62 bits.
+/// That a server was promoted or copied, or its log reset, as a database of it keeps it: 62 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promotion {
     /// [`Writer::mark`] since.
@@ -115,6 +115,8 @@ pub struct Promotion {
     pub word: Word,
     /// Whether somebody has taken note of it.
     pub is_acknowledged: bool,
+    /// Whether it was no promotion: `pg_resetwal` lost something of this server's own log ([`crate::resets`]).
+    pub is_reset: bool,
 }
 
 impl Promotion {
@@ -132,6 +134,7 @@ impl Promotion {
             noticed_s: Note::seconds_at(now_ms.saturating_add(999)),
             word,
             is_acknowledged: false,
+            is_reset: false,
         }
     }
 
@@ -144,6 +147,7 @@ impl Promotion {
     pub fn pack(&self) -> i64 {
         let timeline = self.parent.map_or(0, |parent| parent & Self::TIMELINE_MASK);
         let fields = [
+            (i64::from(self.is_reset), 1),
             (i64::from(self.mark), Writer::MARK_BITS),
             (i64::from(self.noticed_s), 32),
             (i64::from(timeline), Writer::TIMELINE_BITS),
@@ -172,6 +176,7 @@ impl Promotion {
                 Word::Estimate
             },
             is_acknowledged: bits & 1 != 0,
+            is_reset: low(42 + Writer::MARK_BITS, 1)? == 1,
         })
     }
 }

@@ -113,7 +113,7 @@ COMMENT ON SEQUENCE keywright.snowflake_key_space IS 'of fed snowflake ids: the 
 COMMENT ON SEQUENCE keywright.snowflake_handed IS 'of fed snowflake ids: which worker id was handed over last, and until when';
 COMMENT ON SEQUENCE keywright.readable_bound IS 'readable ids of this database lie below this time, in unix milliseconds';
 COMMENT ON SEQUENCE keywright.readable_note IS 'which server and timeline wrote the bound, and when';
-COMMENT ON SEQUENCE keywright.promotion IS 'when this server was promoted or copied, and whether somebody took note; not dumped';
+COMMENT ON SEQUENCE keywright.promotion IS 'when this server was promoted or copied, or its WAL was reset, and whether somebody took note; not dumped';
 COMMENT ON SEQUENCE keywright.promotion_loss IS 'for how long the original may have issued what did not arrive; not dumped';
 COMMENT ON SEQUENCE keywright.promotion_left_out IS 'ids that tags left out since; not dumped';
 
@@ -347,7 +347,7 @@ CREATE FUNCTION keywright.acknowledge_promotion() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_acknowledge_promotion_wrapper';
 COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
-    'ends the warning of a promotion in keywright.health';
+    'ends the warning of a promotion, or of a reset of the WAL, in keywright.health';
 
 -- For the program that feeds; see docs/postgres/feeding.md. They concern all databases of the server.
 CREATE FUNCTION keywright.await_demand(tags text[], snowflake boolean DEFAULT false, OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,

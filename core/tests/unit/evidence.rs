@@ -155,12 +155,13 @@ proptest! {
         timeline in 0u32..,
         parent in proptest::option::of(0u32..),
         now_ms in 0i64..4_000_000_000_000,
-        (owner, acknowledged) in proptest::arbitrary::any::<(bool, bool)>(),
+        (owner, acknowledged, reset) in proptest::arbitrary::any::<(bool, bool, bool)>(),
         (ms, lag_ms) in proptest::arbitrary::any::<(u64, u64)>(),
     ) {
         let word = if owner { Word::Owner } else { Word::Estimate };
         let promotion = Promotion {
             is_acknowledged: acknowledged,
+            is_reset: reset,
             ..Promotion::new(&on_timeline(timeline), parent, now_ms, word)
         };
         prop_assert!(promotion.pack() > 0);

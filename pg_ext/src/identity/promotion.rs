@@ -1,5 +1,5 @@
 //! What a promotion costs: noticed when a database first meets a note of its server's former life, kept in sequences beside
-//! the notes.
+//! the notes. A reset of the server's log (`pg_resetwal`) begins another life, too.
 
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,10 @@ pub enum Status {
     /// Nothing here was written by another writer.
     None,
     /// Something was, and nothing has been issued since.
-    Unnoticed,
+    Unnoticed {
+        /// Whether by this server, before its log was reset.
+        is_reset: bool,
+    },
     /// It was noticed, and so many ids of tags were left out.
     Noticed(Kept, u64),
 }
@@ -129,7 +132,10 @@ fn notice(writer: &Writer) -> Result<Kept, Failure> {
 fn estimate(sequences: &Sequences, writer: &Writer) -> Result<Kept, Failure> {
     let now_ms = clock::wall_ms();
     let parent = parent_timeline(writer.timeline);
-    let promotion = Promotion::new(writer, parent, now_ms, Word::Estimate);
+    let promotion = Promotion {
+        is_reset: is_reset(writer)?,
+        ..Promotion::new(writer, parent, now_ms, Word::Estimate)
+    };
     let notes = tag_notes()?;
     let of_parent = notes
         .iter()
@@ -159,10 +165,16 @@ fn estimate(sequences: &Sequences, writer: &Writer) -> Result<Kept, Failure> {
     write(sequences, &kept);
     sequence::set(sequences.left_out, 0);
     wal::flush();
-    log::tell(&format!(
-        "database {} was promoted or copied; by estimate the original went on alone for {ms} ms at most ({received:?})",
-        writer.database_oid
-    ));
+    log::tell(&match promotion.is_reset {
+        true => format!(
+            "the WAL was reset (pg_resetwal) after bounds of database {} were written: later ones may be lost",
+            writer.database_oid
+        ),
+        false => format!(
+            "database {} was promoted or copied; by estimate the original went on alone for {ms} ms at most ({received:?})",
+            writer.database_oid
+        ),
+    });
     Ok(kept)
 }
 
@@ -216,13 +228,27 @@ fn note_in(sequence: pg_sys::Oid) -> Option<Note> {
     sequence::last(sequence).and_then(Note::unpack)
 }
 
-/// Whether anything here was written by another writer and by none since.
-fn is_changed(writer: &Writer) -> Result<bool, Failure> {
+/// Notes of tags and of time words.
+fn all_notes() -> Result<Vec<Note>, Failure> {
     let mut notes = tag_notes()?;
     for name in ["snowflake_note", "readable_note"] {
         notes.extend(note_in(sequences::named(name)?));
     }
-    Ok(notes.iter().any(|note| !note.is_of(writer)))
+    Ok(notes)
+}
+
+/// Whether anything here was written by another writer and by none since.
+fn is_changed(writer: &Writer) -> Result<bool, Failure> {
+    Ok(all_notes()?.iter().any(|note| !note.is_of(writer)))
+}
+
+/// Whether it was a reset of the server's log that made another writer of this one.
+fn is_reset(writer: &Writer) -> Result<bool, Failure> {
+    // Else there is nothing to look for, and to lock.
+    if writer.resets == 0 {
+        return Ok(false);
+    }
+    Ok(all_notes()?.iter().any(|note| writer.was_reset_since(note)))
 }
 
 /// What is known of promotions. On a standby: of its primary's.
@@ -240,7 +266,9 @@ pub fn status() -> Result<Status, Failure> {
         return Ok(Status::Noticed(kept, left_out.max(0).unsigned_abs()));
     }
     Ok(if is_changed(&writer)? {
-        Status::Unnoticed
+        Status::Unnoticed {
+            is_reset: is_reset(&writer)?,
+        }
     } else {
         Status::None
     })

@@ -151,12 +151,17 @@ fn promotion() -> Result<Finding, Failure> {
             Severity::Ok,
             "what is kept here was written by this server, on its present timeline".to_owned(),
         ),
-        Status::Unnoticed => (
+        Status::Unnoticed { is_reset: true } => return Ok(reset(Severity::Warning, WAL_RESET)),
+        Status::Unnoticed { is_reset: false } => (
             Severity::Warning,
             "this server was promoted, or is a copy; nothing was issued here since".to_owned(),
         ),
         Status::Noticed(kept, left_out) => {
             let at = timestamp::of_unix_ms(kept.promotion.noticed_ms())?.to_string();
+            if kept.promotion.is_reset {
+                let severity = Severity::Warning.unless(kept.promotion.is_acknowledged);
+                return Ok(reset(severity, &format!("{WAL_RESET}, as noticed at {at}")));
+            }
             let by = match kept.promotion.word {
                 Word::Estimate => "by estimate",
                 Word::Owner => "by the owner's word",
@@ -176,6 +181,20 @@ fn promotion() -> Result<Finding, Failure> {
         hint: "If you know for how long the lost primary went on alone, run SELECT keywright.promoted(lost => interval '3 s'); \
                if the estimate will do, run SELECT keywright.acknowledge_promotion().".into(),
     })
+}
+
+/// What is known where this server's log was reset. A file that is damaged says the same.
+const WAL_RESET: &str =
+    "the WAL of this server was reset (pg_resetwal), or nothing says that it was not";
+
+fn reset(severity: Severity, what: &str) -> Finding {
+    Finding {
+        severity,
+        detail: format!("{what}: bounds and other changes that stood only there may be lost"),
+        hint: "Advance the tags that row tags names. Look whether worker id, bucket, layout, increments and moves of tags are those that \
+               were set last. Then run SELECT keywright.acknowledge_promotion()."
+            .into(),
+    }
 }
 
 fn lasted(kept: &Kept) -> String {

@@ -34,7 +34,8 @@ pub fn take_over(
     let note = sequence::last(sequences.note).and_then(Note::unpack);
     let past = Past::of(entry, sequences)?;
     // The note is older than the first bound: lost, it has lost that too.
-    let is_vouched = past.is_vouched && !writer::current().may_have_lost(note.as_ref());
+    let may_be_lost = writer::current().may_have_lost(note.as_ref());
+    let is_vouched = past.is_vouched && !may_be_lost;
     let skew_ms_max = promotion::skew_ms_max(note)?;
     let recorded = recorded(past.bound_ms, note);
     let now_ms = believe(entry, readings, recorded);
@@ -68,11 +69,7 @@ pub fn take_over(
             }
             TakeoverReason::ChangedWriter => {
                 sequence::set(sequence, start_ms);
-                log::tell(&format!(
-                    "{} was written by another server or timeline; leaving out {} ms",
-                    entry.kind.bound_name(),
-                    plan.gap_ms
-                ));
+                tell_left_out(entry, plan.gap_ms, may_be_lost);
                 Some(start_ms)
             }
         };
@@ -93,6 +90,17 @@ pub fn take_over(
     });
     slot.taken_over.store(true, Ordering::Release);
     Ok(())
+}
+
+fn tell_left_out(entry: &TimeEntry, gap_ms: u64, may_be_lost: bool) {
+    let why = match may_be_lost {
+        true => "may have been lost to pg_resetwal",
+        false => "was written by another server or timeline",
+    };
+    log::tell(&format!(
+        "{} {why}; leaving out {gap_ms} ms",
+        entry.kind.bound_name()
+    ));
 }
 
 /// What to take for now at a takeover; says so where that is not the wall clock.

@@ -7,18 +7,21 @@ use pgrx::pg_sys;
 use super::finding::{Finding, Severity};
 use crate::catalog::cached;
 use crate::failure::Failure;
+use crate::identity::writer;
 use crate::refill::fed::ASKED_MS_MAX;
-use crate::server::{clock, process, query};
+use crate::server::{clock, process, query, received};
 use crate::settings;
 use crate::shmem::area::{self, Feeding};
 
 /// Most tags that a row names.
 const TAGS_NAMED_MAX: i64 = 10;
 
-/// Tags that a dump brought back without what says how far they were used: a bound, or the note of a tag that was made and not used.
+/// Tags that a dump brought back without what says how far they were used: a bound, or the note of a tag that was made and not used. And those
+/// whose last bound `pg_resetwal` may have lost.
 pub(super) fn tags() -> Result<Finding, Failure> {
     let extension = cached::extension()?;
     let first = 1i64 << Note::FIRST_BIT;
+    let or_lost = or_lost();
     let query = format!(
         "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
                  FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
@@ -27,8 +30,14 @@ pub(super) fn tags() -> Result<Finding, Failure> {
                pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::pg_catalog.text OPERATOR(pg_catalog.||) '_note') note \
                WHERE dropped_at IS NULL AND source OPERATOR(pg_catalog.=) 'native' AND (bound IS NULL OR note IS NULL \
                OR COALESCE(pg_catalog.pg_sequence_last_value(bound), \
-                  NULLIF(pg_catalog.pg_sequence_last_value(note) OPERATOR(pg_catalog.&) {first}, 0)) IS NULL)) t"
+                  NULLIF(pg_catalog.pg_sequence_last_value(note) OPERATOR(pg_catalog.&) {first}, 0)) IS NULL{or_lost})) t"
     );
+    let restored = match or_lost.is_empty() {
+        true => "They were restored without the values of their sequences.",
+        false => {
+            "pg_resetwal may have lost the last values of their sequences, or they were restored without them."
+        }
+    };
     let named = tags_named(extension.owner, &query);
     Ok(Finding {
         severity: Severity::Error.unless(named.is_none()),
@@ -38,9 +47,29 @@ pub(super) fn tags() -> Result<Finding, Failure> {
                 format!("nothing says how far {count} tags were used: {names}")
             }
         },
-        hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
-               SELECT keywright.advance_tag(tag, that_id); with hide_bits it is the largest keywright.hidden_number(tag, id).".into(),
+        hint: format!(
+            "{restored} Find the largest id of each that is in use and run \
+             SELECT keywright.advance_tag(tag, that_id); with hide_bits it is the largest keywright.hidden_number(tag, id)."
+        )
+        .into(),
     })
+}
+
+/// The condition, in SQL, of a `note` for which [`Writer::may_have_lost`](keywright_core::Writer::may_have_lost) holds.
+fn or_lost() -> String {
+    // A standby issues nothing.
+    if received::is_in_recovery() {
+        return String::new();
+    }
+    let writer = writer::current();
+    if writer.resets == 0 {
+        return String::new();
+    }
+    let bit = Note::LIFE_BIT;
+    let life = Note::new(writer, 0, 1, 0).pack() >> bit;
+    format!(
+        " OR COALESCE(pg_catalog.pg_sequence_last_value(note) OPERATOR(pg_catalog.>>) {bit}, -1) OPERATOR(pg_catalog.<>) {life}"
+    )
 }
 
 /// Whether a program asks what is wanted, where tags are fed.
