@@ -18,10 +18,13 @@ use crate::cache;
 use crate::catalog::extension::Extension;
 use crate::catalog::statements::run;
 use crate::catalog::{cached, damage, node, sequences, tag_rows};
+use crate::durable::flush;
 use crate::durable::locks::Wanted;
+use crate::durable::turn::Urgency;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{register, writer};
 use crate::manage::own_tables;
+use crate::refill::{segment, segment_plan};
 use crate::server::{clock, process, query, relation, sequence};
 use crate::shmem::key::TimeKind;
 use crate::{guard, settings};
@@ -180,11 +183,11 @@ pub fn is_unused(note: pg_sys::Oid) -> bool {
     note.is_some_and(|note| note.is_first)
 }
 
-/// Whoever advances a tag says how far it was used: where nothing else says it, that is its bound from now on.
+/// Whoever advances a tag says how far it was used: where nothing else says it, that is its bound from now on. Whether it was needed.
 ///
 /// # Errors
 /// Not preloaded, read-only, the tag does not exist, or ends below.
-pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
+pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
     guard::require_preload()?;
     guard::require_writable("advance_tag")?;
     let id = tag_rows::existing(tag, &cached::extension()?)?.id;
@@ -198,7 +201,7 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
         before = sequence::last(note).and_then(Note::unpack);
         let is_known = sequence::last(bound).is_some() || is_unused(note);
         if is_known && !writer::current().may_have_lost(before.as_ref()) {
-            return Ok(());
+            return Ok(false);
         }
     }
     let last = above.cast_signed();
@@ -218,5 +221,38 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
     let note = Note::new(writer::current(), clock::wall_ms(), 1, 0).at_peak_since(before.as_ref());
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     cache::forget();
-    Ok(())
+    Ok(true)
+}
+
+/// Has a tag that was dropped, and is brought back, go on from `start`.
+///
+/// # Errors
+/// As for taking an id.
+pub fn go_on_from(tag: &Tag, start: i64) -> Result<(), Failure> {
+    let advanced = segment::advance(tag, start.cast_unsigned().saturating_sub(1));
+    advanced.map(drop).map_err(|failure| {
+        if failure.cause() != Cause::BoundDamaged {
+            return failure;
+        }
+        // With this transaction it stays dropped.
+        let advice = failure.advice().to_owned();
+        failure.hint(format!(
+            "Bring the tag back without start first: SELECT keywright.create_tag('{tag}'). {advice}"
+        ))
+    })
+}
+
+/// As [`vouch`], of a tag that issues no ids of its own here, as `moved` says: a move to a store asks how far it was used, too. Returns the first id
+/// above its bound.
+///
+/// # Errors
+/// As of [`vouch`]; it was not needed, which is `moved`; or it is not durable in time.
+pub fn vouch_moved(tag: &Tag, above: u64, moved: Failure) -> Result<u64, Failure> {
+    if !vouch(tag, above)? {
+        return Err(moved);
+    }
+    let id = tag_rows::existing(tag, &cached::extension()?)?.id;
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    flush::make_durable(Urgency::Needed { deadline }, &|| format!("tag \"{tag}\""))?;
+    Ok(segment_plan::end_of(sequence::last(sequences::of_tag(id)?)))
 }

@@ -127,9 +127,7 @@ pub fn create(
     cache::forget();
     // What is left in memory of a dropped tag lies below the start it was given now.
     match skip_to_start {
-        Some(start) if area::is_there() => {
-            segment::advance(tag, start.cast_unsigned() - 1).map(drop)
-        }
+        Some(start) if area::is_there() => restored::go_on_from(tag, start),
         Some(_) | None => Ok(()),
     }
 }
@@ -385,6 +383,9 @@ fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
         let known = tag_rows::existing(&tag, &cached::extension()?)?;
         let hint = format!("Run keywright advance {tag} --above {above} where the store is.");
         require_native(&tag, known.source, &hint)?;
+        if let Err(moved) = guard::may_be_native(&tag, known.moves.number) {
+            return restored::vouch_moved(&tag, above, moved);
+        }
         restored::vouch(&tag, above)?;
         segment::advance(&tag, above)
     };

@@ -96,6 +96,49 @@ fn a_standby_that_was_promoted_with_an_old_catalogue_issues_nothing_of_its_own()
     Ok(())
 }
 
+/// `pg_resetwal` lost the move, and what the database had issued before: the owner says how far the tag came, and the move is made again.
+#[test]
+fn a_move_that_pg_resetwal_lost_is_made_again() -> Result<()> {
+    let mut server = native_server()?;
+    server.client("shop")?.batch_execute("CHECKPOINT")?;
+    let log = IdLog::new();
+    draw(&server, &log)?;
+    // It has nothing of what comes now.
+    server.stop(Stop::Immediate)?;
+    let mut left = server.copy()?;
+    left.reset_wal()?;
+    left.set(SOURCE, "orders=fed:1");
+    server.start()?;
+    draw(&server, &log)?;
+    tell(&mut server, 1)?;
+    let keeper = Keeper::of(&[&server, &left])?;
+    let mut program = keeper.program()?;
+    keeper.moved(&server, "fed")?;
+    let ids = draw(&server, &log)?;
+    server.kill9()?;
+    left.start()?;
+    expect_refusal(&left, "issues no ids of its own on this server")?;
+    assert_has(
+        &keeper.refused(&left, "fed")?,
+        &[
+            "nothing says how far tag \"orders\" was used",
+            "pg_resetwal",
+            "keywright.advance_tag('orders', ",
+        ],
+    );
+    let last = ids.last().expect("some");
+    let advance = format!("SELECT keywright.advance_tag('orders', {last})");
+    left.client("shop")?.batch_execute(&advance)?;
+    expect_refusal(&left, "issues no ids of its own on this server")?;
+    keeper.moved(&left, "fed")?;
+    draw(&left, &log)?;
+    keeper.moved(&left, "native")?;
+    draw(&left, &log)?;
+    program.stop()?;
+    log.check()?;
+    Ok(())
+}
+
 /// A copy started beside is fed as its original is, and becomes native no more than it does.
 #[test]
 fn a_copy_beside_its_original_is_no_heir() -> Result<()> {
