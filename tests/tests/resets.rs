@@ -7,7 +7,7 @@ use std::fs;
 use common::expect_cause;
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    IdLog, PgServer, Replication, Result, Stop, copy_ids, query_i64, query_text,
+    IdLog, PgServer, Replication, Result, Stop, assert_has, copy_ids, query_i64, query_text,
 };
 use postgres::Client;
 
@@ -31,8 +31,12 @@ fn server() -> Result<PgServer> {
 
 /// Draws ids; the last of them.
 fn draw(server: &PgServer, query: &str, log: &IdLog) -> Result<i64> {
+    draw_in(&mut server.client("postgres")?, query, log)
+}
+
+fn draw_in(client: &mut Client, query: &str, log: &IdLog) -> Result<i64> {
     let mut ids = Vec::new();
-    copy_ids(&mut server.client("postgres")?, query, &mut ids)?;
+    copy_ids(client, query, &mut ids)?;
     let last = ids.last().copied().unwrap_or(0);
     log.record(ids);
     Ok(last)
@@ -45,6 +49,14 @@ fn is_refused(client: &mut Client, tag: &str) {
     assert!(error.hint.contains(&advance), "{error:#?}");
     assert!(error.detail.contains("pg_resetwal"), "{error:#?}");
 }
+
+fn health(client: &mut Client, row: &str) -> Result<String> {
+    let query =
+        format!("SELECT severity || ': ' || detail FROM keywright.health WHERE name = '{row}'");
+    Ok(query_text(client, &query)?)
+}
+
+const RESET: &str = "warning: the WAL of this server was reset (pg_resetwal)";
 
 #[test]
 fn tags_issue_nothing_until_they_are_advanced() -> Result<()> {
@@ -63,11 +75,26 @@ fn tags_issue_nothing_until_they_are_advanced() -> Result<()> {
     assert_eq!(server.log()?.matches("pg_resetwal was run, and").count(), 1);
     server.start()?;
     let mut client = server.client("postgres")?;
+    assert_has(&health(&mut client, "promotion")?, &[RESET]);
+    assert_eq!(
+        health(&mut client, "tags")?,
+        "error: nothing says how far 2 tags were used: bills, orders"
+    );
     client.batch_execute(&format!("SELECT keywright.advance_tag('orders', {last})"))?;
     draw(&server, IDS, &tags)?;
     draw(&server, SNOWFLAKES, &snowflakes)?;
-    let said = "the snowflake bound was written by another server or timeline; leaving out";
+    let said = "the snowflake bound may have been lost to pg_resetwal; leaving out";
     assert!(server.log_contains(said)?, "{}", server.log()?);
+    assert_has(
+        &health(&mut client, "promotion")?,
+        &[RESET, "as noticed at"],
+    );
+    client.batch_execute("SELECT keywright.acknowledge_promotion()")?;
+    assert_has(&health(&mut client, "promotion")?, &["ok: "]);
+    assert_eq!(
+        health(&mut client, "tags")?,
+        "error: nothing says how far 1 tags were used: bills"
+    );
     // Whether readable ids were issued, which in that zone could come again, nothing tells any more.
     let west = client.batch_execute("SELECT keywright.set_readable_zone('-05:00')");
     let refused = west.expect_err("it could repeat them");
@@ -88,6 +115,86 @@ fn tags_issue_nothing_until_they_are_advanced() -> Result<()> {
     for log in [&tags, &snowflakes] {
         assert_eq!(log.check()?.count, 1_600);
     }
+    Ok(())
+}
+
+/// Their notes are of another database, as those of a restored dump are of another server: they are no sign that nothing was lost here.
+#[test]
+fn tags_of_a_copied_database_issue_nothing_either() -> Result<()> {
+    let mut server = server()?;
+    let mut client = server.client("template1")?;
+    client.batch_execute("CREATE DATABASE shop TEMPLATE postgres")?;
+    client.batch_execute("CHECKPOINT")?;
+    drop(client);
+    let tags = IdLog::new();
+    let last = draw_in(&mut server.client("shop")?, IDS, &tags)?;
+    server.stop(Stop::Immediate)?;
+    server.reset_wal()?;
+    server.start()?;
+    let mut client = server.client("shop")?;
+    is_refused(&mut client, "orders");
+    assert_eq!(
+        health(&mut client, "tags")?,
+        "error: nothing says how far 2 tags were used: bills, orders"
+    );
+    client.batch_execute(&format!("SELECT keywright.advance_tag('orders', {last})"))?;
+    draw_in(&mut client, IDS, &tags)?;
+    assert_eq!(tags.check()?.count, 800);
+    Ok(())
+}
+
+/// The row of the tag is older than its move to a store: the move asks how far the tag came, and its owner can say it.
+#[test]
+fn a_lost_move_is_made_again_above_what_the_owner_says() -> Result<()> {
+    const MOVE: &str = "SELECT keywright.move_to_fed('orders', 1)";
+    let next = |client: &mut Client| {
+        let answer = client.batch_execute("SELECT next_biz_id('orders')");
+        expect_cause(answer, Cause::TagMoved, "issues no ids of its own")
+    };
+    let mut server = server()?;
+    let last = draw(&server, IDS, &IdLog::new())?;
+    server.stop(Stop::Immediate)?;
+    server.reset_wal()?;
+    server.set("keywright.source", "orders=fed:1");
+    server.start()?;
+    let mut client = server.client("postgres")?;
+    let hint = next(&mut client).hint;
+    assert_has(&hint, &["keywright tag move orders --to fed"]);
+    let refused = client.batch_execute(MOVE);
+    let hint = expect_cause(refused, Cause::BoundDamaged, "nothing says how far").hint;
+    assert_has(&hint, &["keywright.advance_tag('orders', "]);
+    client.batch_execute(&format!("SELECT keywright.advance_tag('orders', {last})"))?;
+    next(&mut client);
+    drop(client);
+    // It was durable, and opens the way.
+    server.restart(Stop::Immediate)?;
+    let moved = query_i64(&mut server.client("postgres")?, MOVE)?;
+    assert!(moved >= last, "{moved} is below {last}");
+    Ok(())
+}
+
+#[test]
+fn a_dropped_tag_comes_back_above_what_the_owner_says() -> Result<()> {
+    let mut server = server()?;
+    let tags = IdLog::new();
+    let last = draw(&server, IDS, &tags)?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute("SELECT keywright.drop_tag('orders')")?;
+    client.batch_execute("CHECKPOINT")?;
+    drop(client);
+    server.stop(Stop::Immediate)?;
+    server.reset_wal()?;
+    server.start()?;
+    let mut client = server.client("postgres")?;
+    let refused = client.batch_execute("SELECT keywright.create_tag('orders', start => 1000000)");
+    let hint = expect_cause(refused, Cause::BoundDamaged, "nothing says how far").hint;
+    let create = "SELECT keywright.create_tag('orders')";
+    assert_has(&hint, &[create, "keywright.advance_tag('orders', "]);
+    client.batch_execute(create)?;
+    is_refused(&mut client, "orders");
+    client.batch_execute(&format!("SELECT keywright.advance_tag('orders', {last})"))?;
+    draw(&server, IDS, &tags)?;
+    assert_eq!(tags.check()?.count, 800);
     Ok(())
 }
 
@@ -168,6 +275,14 @@ fn a_promoted_standby_remembers() -> Result<()> {
     server.stop(Stop::Immediate)?;
     standby.promote()?;
     let mut client = standby.client("postgres")?;
+    assert_has(
+        &health(&mut client, "promotion")?,
+        &["warning: this server was promoted"],
+    );
+    assert_eq!(
+        health(&mut client, "tags")?,
+        "error: nothing says how far 1 tags were used: orders"
+    );
     is_refused(&mut client, "orders");
     assert!(query_i64(&mut client, "SELECT next_biz_id('bills')")? > 5_000);
     Ok(())
