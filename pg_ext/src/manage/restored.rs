@@ -212,7 +212,9 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
             Cause::ArgumentOutOfRange,
             format!("{above} is beyond the end of tag \"{tag}\""),
         )
-        .hint("Name the largest id in use; if it is right, the tag's row was damaged."));
+        .hint(format!(
+            "Name the largest id in use. If it is right, the tag's end was lost: raise it first with SELECT keywright.alter_tag('{tag}', max => n)."
+        )));
     }
     settle_sequences(id)?;
     let bound = sequences::of_tag(id)?;

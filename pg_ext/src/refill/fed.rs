@@ -77,7 +77,9 @@ pub fn refill(entry: &TagEntry, need: u64, deadline: Instant) -> Result<(), Fail
                     "tag \"{tag}\" has no ids left, and was handed none within {} ms",
                     settings::refill_wait_ms_max()
                 ),
-                &format!("\"{tag}\" not be among the tags of its [[feed]] section"),
+                &format!(
+                    "have closed the tag, or \"{tag}\" not be among the tags of its [[feed]] section"
+                ),
                 feeding,
             ))
         }
