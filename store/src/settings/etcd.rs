@@ -6,7 +6,7 @@ use etcd_client::{Certificate, Identity, TlsOptions};
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
-use super::url::{host, login};
+use super::url::{LOGIN_WITHIN, has_login_within, host, login};
 use super::{password, tls};
 use crate::engine::etcd::EtcdSettings;
 
@@ -43,6 +43,13 @@ pub(super) fn settings(
     problems: &mut Problems,
 ) -> Option<EtcdSettings> {
     refuse_others(store, problems);
+    if url
+        .split_once('/')
+        .is_some_and(|(place, _)| has_login_within(place))
+    {
+        problems.add("store.url", LOGIN_WITHIN);
+        return None;
+    }
     let Some(Url {
         members,
         prefix,

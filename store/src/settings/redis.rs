@@ -4,7 +4,7 @@ use keywright_core::Step;
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
-use super::url::{host, login};
+use super::url::{LOGIN_WITHIN, has_login_within, host, login};
 use super::{password, tls};
 use crate::engine::redis::{Host, RedisSettings};
 
@@ -53,6 +53,10 @@ pub(super) fn settings(store: &RawStoreSettings, problems: &mut Problems) -> Opt
     let mut schemes = SCHEMES.iter();
     let found =
         schemes.find_map(|(scheme, is_tls)| Some((store.url.strip_prefix(scheme)?, *is_tls)));
+    if found.is_some_and(|(rest, _)| has_login_within(rest)) {
+        problems.add("store.url", LOGIN_WITHIN);
+        return None;
+    }
     let parsed = found.and_then(|(rest, is_tls)| Some((Url::parse(rest)?, is_tls)));
     let Some((url, is_tls)) = parsed else {
         problems.add("store.url", FORM);
@@ -60,6 +64,12 @@ pub(super) fn settings(store: &RawStoreSettings, problems: &mut Problems) -> Opt
     };
     if url.hosts.len() > HOSTS_MAX {
         problems.add("store.url", format!("names more than {HOSTS_MAX} hosts"));
+    }
+    if store.accept_loss_on_failover && url.hosts.len() > 1 {
+        problems.add(
+            "store.accept_loss_on_failover",
+            "is for one Redis, and url names several hosts: two of them would count each by itself",
+        );
     }
     let is_in_url = url.password.is_some();
     let password = password::of_store(store, is_in_url, problems).or(url.password);

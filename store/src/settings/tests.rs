@@ -269,6 +269,34 @@ fn ranges_come_from_hosts_of_a_url() {
     let refused = |store: RawStoreSettings| new(&store).unwrap_err().to_string();
     assert!(refused(raw("redis://near@ids-1")).contains("password is nowhere"));
     assert!(refused(raw("redis://ids-1/x")).contains("is not of the form"));
+    // Hosts before the last @ are no part of a password.
+    for url in [
+        "redis://near:a@ids-1,near:a@ids-2",
+        "redis://ids-1:6399,near:a@ids-2",
+        "etcd://near:a@etcd-1,near:a@etcd-2/keywright",
+    ] {
+        let told = refused(raw(url));
+        assert!(
+            told.contains("stand once, in front of the first host"),
+            "{told}"
+        );
+        assert!(
+            !told.contains("ids-2") && !told.contains("etcd-2"),
+            "{told}"
+        );
+    }
+    // A Redis is one: a list of hosts is one of key ports.
+    let several = RawStoreSettings {
+        accept_loss_on_failover: true,
+        ..raw("redis://ids-1,ids-2")
+    };
+    let told = refused(several);
+    assert!(
+        told.contains(
+            "store.accept_loss_on_failover: is for one Redis, and url names several hosts"
+        ),
+        "{told}"
+    );
     let others = RawStoreSettings {
         accept_loss_on_failover: true,
         step: Some(5),

@@ -24,6 +24,15 @@ pub(super) fn host(text: &str, default_port: u16) -> Option<Host> {
     })
 }
 
+/// What is wrong with a url of [`has_login_within`].
+pub(super) const LOGIN_WITHIN: &str = "has a comma before its last @: user and password stand once, in front of the first host, and a comma in them is %2C";
+
+/// Whether a list of hosts has a login anywhere but in front. All before its last `@` would be taken for the login, and the hosts there for a part of it.
+pub(super) fn has_login_within(place: &str) -> bool {
+    let in_front = place.rsplit_once('@').map(|(in_front, _)| in_front);
+    in_front.is_some_and(|in_front| in_front.contains(','))
+}
+
 /// User and password before a host, if the url has them.
 pub(super) type Login = (Option<String>, Option<String>);
 
@@ -46,4 +55,27 @@ fn unescaped(text: &str) -> Option<String> {
         bytes.extend_from_slice(rest.as_bytes());
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_login_within;
+
+    #[test]
+    fn a_login_stands_in_front_of_all_hosts() {
+        for fine in [
+            "h",
+            "h,i",
+            "u@h,i",
+            "u:p@h:1,i:2",
+            ":p@h,i",
+            "u:p@q@h,i",
+            "u:p%2Cq@h",
+        ] {
+            assert!(!has_login_within(fine), "{fine}");
+        }
+        for wrong in ["u:p@h,u:p@i", "h,u:p@i", "h:1,u:p@i:2", "u:p,q@h", "h,@i"] {
+            assert!(has_login_within(wrong), "{wrong}");
+        }
+    }
 }

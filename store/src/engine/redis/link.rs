@@ -144,15 +144,15 @@ impl RedisLink {
     fn may_be_plain(&self, settings: &RedisSettings, mode: &str) -> Result<(), RedisError> {
         let host = &self.host;
         let refused = |what: String| Err(RedisError::Unfit(what));
+        if settings.hosts.len() > 1 {
+            return refused(format!(
+                "{host} is a Redis and no key port, and url of [store] names several hosts: two of them would count each by itself"
+            ));
+        }
         if !settings.accept_loss_on_failover {
             return refused(format!(
                 "{host} is a Redis and no key port, and a Redis loses what it has acknowledged when another one takes its place: say \
                  accept_loss_on_failover = true in [store], if that is meant"
-            ));
-        }
-        if settings.hosts.len() > 1 {
-            return refused(format!(
-                "{host} is a Redis and no key port, and url of [store] names several hosts: two of them would count each by itself"
             ));
         }
         if mode != "standalone" {
