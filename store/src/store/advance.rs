@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Layout, Tag};
 
-use super::gone_back::{behind, failure};
+use super::gone_back::{behind, failure_above};
 use super::returned::discard_all;
 use super::switch_rows::lock;
 use super::tag_hiding::{hiding_of, refuse_other};
@@ -16,7 +16,7 @@ use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::Standing;
 use crate::lease::space::Space;
-use crate::reserve::gap_after_loss;
+use crate::reserve::{TagRow, gap_after_loss};
 
 /// Above what all later ids are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,17 +106,14 @@ impl AdvanceTag {
         };
         let behind = behind(store, &found)?;
         if let (Some(seen), By::Program) = (behind, self.by) {
-            return Ok(Err(failure(tag, seen, &row)));
+            let free = row.ends.first_free(row.number);
+            return Ok(Err(failure_above(tag, (seen, free), self.id)));
         }
         // What a program has seen was given, whatever the highest id is that somebody knows of.
         let seen = behind.map_or(0, |seen| seen.saturating_sub(1));
         let id = self.id.max(seen);
         if id > row.id_max {
-            let message = format!(
-                "{id} is beyond {}, the largest id of tag \"{tag}\"",
-                row.id_max
-            );
-            return Ok(Err(Failure::new(Cause::ArgumentOutOfRange, message)));
+            return Ok(Err(self.beyond_the_end(id, &row, hiding.is_some())));
         }
         // A gap that is still to be left out stays: this may be the highest id that somebody has seen, not the highest that was given.
         let free = row.ends.first_free(row.number);
@@ -144,6 +141,31 @@ impl AdvanceTag {
         link.change_one(update, values).await?;
         discard_all(store, tag, next, link).await?;
         Ok(Ok(row.ends.first_free(number)))
+    }
+
+    /// Why a tag does not go on above an id, which is the one that was named or the last that a program has seen, and what can be done.
+    fn beyond_the_end(&self, id: u64, row: &TagRow, is_hidden: bool) -> Failure {
+        let (store, tag, end) = (&self.store, &self.tag, row.id_max);
+        let message = match id > self.id {
+            true => format!(
+                "a program has seen ids of tag \"{tag}\" up to {id}, beyond {end}, its largest id now"
+            ),
+            false => format!("{id} is beyond {end}, the largest id of tag \"{tag}\""),
+        };
+        let failure = Failure::new(Cause::ArgumentOutOfRange, message);
+        if !store.dialect.is_own() || id > store.id_max {
+            return failure.hint("no tag has larger ids: is it a number of this tag?");
+        }
+        if is_hidden {
+            return failure.hint(format!(
+                "--above takes the number behind a key: keywright tag number {tag} KEY. A tag that has no numbers left cannot get more: use another tag"
+            ));
+        }
+        failure.hint(format!(
+            "if its columns hold larger ids, first raise the end of the tag, then do this again: UPDATE {} SET id_max = N WHERE tag = '{tag}', N above {id}; if \
+             they do not, use another tag",
+            store.segment_table.plain()
+        ))
     }
 }
 

@@ -55,16 +55,18 @@ pub(super) fn marked(server: &str) -> Option<u64> {
 
 /// Others may have used what lies above the number, so only somebody who knows how far ids were given can mend it.
 pub(super) fn failure(tag: &Tag, seen: u64, row: &TagRow) -> Failure {
+    failure_above(tag, (seen, row.ends.first_free(row.number)), 0)
+}
+
+/// The same to somebody who knows of ids up to `id` himself. `free`: the first id that nobody was given, by the row.
+pub(super) fn failure_above(tag: &Tag, (seen, free): (u64, u64), id: u64) -> Failure {
     let failure = Failure::new(
         Cause::BoundDamaged,
-        format!(
-            "the store has gone back: the bound of tag \"{tag}\" was {seen}, and is {}",
-            row.ends.first_free(row.number)
-        ),
+        format!("the store has gone back: the bound of tag \"{tag}\" was {seen}, and is {free}"),
     );
     failure.hint(format!(
         "is it an old backup? keywright advance {tag} --above {}, or the highest id in use if that is higher",
-        seen.saturating_sub(1)
+        seen.saturating_sub(1).max(id)
     ))
 }
 

@@ -138,7 +138,8 @@ impl Restore {
         let Ok((row, _)) = read_any_row(store, &found, nobody, tag, Residue::ALL)? else {
             return Ok(true);
         };
-        let next = id.min(row.id_max).saturating_add(1);
+        // Also beyond the end that the tag has now: somebody may raise that again.
+        let next = id.min(store.id_max).saturating_add(1);
         discard_all(store, tag, next, link).await?;
         if row.ends.first_free(row.number) >= next {
             return Ok(true);

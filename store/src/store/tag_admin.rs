@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, Step, Tag};
 use uuid::Uuid;
 
+use super::gone_back::{behind, failure_above};
 use super::order_rows::may_lose;
 use super::returned::discard_all;
 use super::switch_rows::{lock, rules};
@@ -157,7 +158,7 @@ impl CreateTag {
     }
 
     /// One that was dropped goes on in its row: who reserved last, and how much, tells whether a gap is to be left out. So does its key
-    /// space, since no id of it comes twice.
+    /// space, since no id of it comes twice. One whose row says that it has gone back is refused: made in silence, it would give nothing.
     async fn make_anew(&self, link: &mut Link) -> Result<Result<(), Failure>, StoreError> {
         let row = link
             .first(self.store.select_row(), values![self.tag.as_str()])
@@ -175,6 +176,10 @@ impl CreateTag {
             return Ok(Err(failure));
         }
         let hi: u64 = column(&row, "number")?;
+        if let Some(seen) = behind(&self.store, &row)? {
+            let known = self.start().saturating_sub(1);
+            return Ok(Err(failure_above(&self.tag, (seen, hi), known)));
+        }
         let options = &self.options;
         match order_of(&self.store, &row, &self.tag)? {
             Ok(order) if order == options.order => {}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Step, Tag};
 
+use super::gone_back::behind;
 use super::tag_admin::rule_for;
 use super::tag_read::{closed_here, is_dropped, standing_of};
 use super::tag_rows::{dropped, unknown};
@@ -192,7 +193,9 @@ impl DropTag {
         let update = format!("UPDATE {table} SET dropped_ms = {now_ms} WHERE tag = ? AND hi = ?");
         link.change_one(update, values![self.tag.as_str(), hi])
             .await?;
-        Ok(Ok(hi))
+        // What a program has seen of one whose bound was put back was given, too.
+        let seen = behind(&self.store, &row)?.unwrap_or(0);
+        Ok(Ok(hi.max(seen)))
     }
 }
 

@@ -26,6 +26,7 @@ mod homes;
 mod late_rests;
 mod leases;
 mod manual_clock;
+mod marked;
 mod moved_connection;
 mod moves;
 mod number_table;

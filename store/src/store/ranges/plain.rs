@@ -96,7 +96,10 @@ pub(super) async fn advance(
         Ok(before) if bound < store.id_max => before,
         Ok(_) => {
             let message = format!("{bound} is beyond the largest id of tag \"{tag}\"");
-            return Ok(Err(Failure::new(Cause::ArgumentOutOfRange, message)));
+            let failure = Failure::new(Cause::ArgumentOutOfRange, message);
+            return Ok(Err(failure.hint(
+                "no counter goes further: is it a number of this tag? If it is, use another tag",
+            )));
         }
         Err(_) => return Ok(Err(doubt(tag, &link.host, Standing::Negative))),
     };
