@@ -10,6 +10,7 @@ keywright_testkit::on_both_flavours!(
     a_small_key_space_is_used_to_its_end,
     a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
     tags_begin_above_what_tables_have,
+    a_tag_that_went_back_keeps_no_other_from_being_made,
 );
 
 /// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
@@ -249,5 +250,55 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
         &output,
         &["ids that a tag is still to give is not known of 127.0.0.1:2: there is no admin url"],
     );
+    Ok(())
+}
+
+/// All of them are told at once, each with its way out.
+fn a_tag_that_went_back_keeps_no_other_from_being_made(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE went; CREATE DATABASE store_went; USE went;
+         CREATE TABLE a (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE b LIKE a; CREATE TABLE c LIKE a; CREATE TABLE d LIKE a",
+    )?;
+    let store = format!("mysql://root@127.0.0.1:{}/store_went", server.port());
+    let config = ProxyConfig::before(&server, &store)
+        .rule("went.a", "segment:a")
+        .rule("went.b", "segment:b")
+        .rule("went.c", "segment:c");
+    ProxyProcess::said(&config, &["init"])?;
+    server.run(
+        "store_went",
+        "UPDATE keywright_segment SET server = 'gone back behind 4001' WHERE tag IN ('a', 'b')",
+    )?;
+    server.run(
+        "went",
+        "INSERT INTO a (id) VALUES (50000); INSERT INTO b (id) VALUES (600); INSERT INTO c (id) VALUES (900);
+         INSERT INTO d (id) VALUES (7)",
+    )?;
+    let config = config.rule("went.d", "segment:d");
+    let output = ProxyProcess::command(&config, &["init"])?;
+    let done = String::from_utf8(output.stdout)?;
+    let told = String::from_utf8(output.stderr)?;
+    assert!(!output.status.success(), "{done}");
+    assert_has(
+        &done,
+        &["raised tag \"c\" above 900", "created tag \"d\", above 7"],
+    );
+    assert_has(
+        &told,
+        &[
+            "the bound of tag \"a\" was 4001",
+            "keywright advance a --above 50000,",
+            "the bound of tag \"b\" was 4001",
+            "keywright advance b --above 4000,",
+        ],
+    );
+    for (tag, above) in [("a", "50000"), ("b", "4000")] {
+        ProxyProcess::said(&config, &["advance", tag, "--above", above])?;
+    }
+    let done = ProxyProcess::said(&config, &["init"])?;
+    assert_has(&done, &["nothing to do: everything is there"]);
     Ok(())
 }

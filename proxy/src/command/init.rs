@@ -1,41 +1,27 @@
 //! `init`: the store's tables and tags, and the first administrator.
 
+mod tags;
+
 use std::cell::Cell;
 use std::fmt;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use keywright_core::{Cause, Step, Tag};
+use keywright_core::{Cause, Tag};
 use keywright_proxy::config::port::redis::ORDER_TTL_MS;
 use keywright_proxy::config::{Config, Configured};
-use keywright_proxy::schema::{self, Highest, Unknown};
 use keywright_store::users::{UserChange, UserName};
-use keywright_store::{
-    Failure, Keys, SlotGroupsRecorded, TagListing, TagOptions, TagOrder, WorkerIdsRecorded,
-};
+use keywright_store::{Failure, Keys, SlotGroupsRecorded, TagOrder, WorkerIdsRecorded};
 
+use self::tags::Making;
 use super::user::{self, Password};
-use super::{File, hidden, of_store, runtime};
-
-/// Step of tags that are made.
-const STEP: i64 = 1_000;
-/// But no more than such a part of a small key space: each program that is killed loses what it has reserved.
-const STEP_PART: i64 = 1_000;
+use super::{File, of_store, runtime};
 
 /// The largest key that any of a tag's rules takes.
 pub(super) fn largest_of(rules: &[Configured], tag: &Tag) -> i64 {
     let of_tag = rules.iter().filter(|rule| rule.spec.tag() == Some(tag));
     let bits = of_tag.map(|rule| rule.rule.bits_max).max();
     i64::MAX >> 63_u32.saturating_sub(bits.unwrap_or(63))
-}
-
-fn options(largest: i64, highest: u64) -> Result<TagOptions> {
-    let step = Step::new((largest / STEP_PART).clamp(1, STEP))?;
-    Ok(TagOptions {
-        start: highest.saturating_add(1),
-        id_max: largest.cast_unsigned(),
-        ..TagOptions::with_step(step)
-    })
 }
 
 /// What `init` is told.
@@ -211,8 +197,14 @@ impl Init {
 
     async fn make_tags(&self, config: &Config, keys: &Keys, done: &Done) -> Result<()> {
         record_slot_groups(config, keys, self.change_slot_groups, done).await?;
-        make_tags(config, keys, &self.ordered(), done).await?;
-        settle(config, keys, done).await
+        let ordered = self.ordered();
+        tags::make(&Making {
+            config,
+            keys,
+            ordered: &ordered,
+            done,
+        })
+        .await
     }
 }
 
@@ -263,94 +255,6 @@ async fn record_slot_groups(
     Ok(())
 }
 
-/// Where there are several stores, each tag is closed in all but its own. All that is in the way is told at once.
-async fn settle(config: &Config, keys: &Keys, done: &Done) -> Result<()> {
-    let mut problems = Vec::new();
-    for tag in config.tags() {
-        match keys.settle(&tag).await {
-            Ok(closed) => closed.iter().for_each(|store| {
-                done.tell(format_args!("closed tag \"{tag}\" in store \"{store}\""));
-            }),
-            Err(failure) => problems.push(failure.to_string()),
-        }
-    }
-    match problems.is_empty() {
-        true => Ok(()),
-        false => bail!(problems.join("\n")),
-    }
-}
-
-/// The tags that the configuration names.
-async fn make_tags(
-    config: &Config,
-    keys: &Keys,
-    ordered: &OrderedTags<'_>,
-    done: &Done,
-) -> Result<()> {
-    let tags = config.tags();
-    let missing = keys.missing(&tags).await.map_err(failed)?;
-    hidden::are_alike(keys, config).await?;
-    let (highest, unknown) = schema::read_highest_ids(config).await;
-    for tag in &tags {
-        let there = highest.iter().find(|highest| highest.tag == *tag);
-        let there = there.filter(|highest| highest.id > 0);
-        let is_hidden = config.store.hidden_tags().of(tag).is_some();
-        if let Some(there) = there.filter(|_| is_hidden && missing.contains(tag)) {
-            bail!(
-                "tag \"{tag}\" cannot be made: its keys hide how many there are, so any may come, and {} is {there}: such a tag begins with empty tables",
-                there.id
-            );
-        }
-        let is_made = missing.contains(tag) && {
-            let highest = there.map_or(0, |highest| highest.id);
-            let options = TagOptions {
-                order: ordered.of(tag),
-                ..options(largest_of(&config.rules, tag), highest)?
-            };
-            match keys.create_tag(tag, &options).await {
-                Ok(()) => true,
-                // By somebody else, meanwhile.
-                Err(failure) if failure.cause() == Cause::TagExists => false,
-                Err(failure) => return Err(failed(failure)),
-            }
-        };
-        if is_made {
-            match there {
-                Some(there) => {
-                    let id = there.id;
-                    done.tell(format_args!("created tag \"{tag}\", above {id}, {there}"));
-                }
-                None => done.tell(format_args!("created tag \"{tag}\"")),
-            }
-        } else if let Some(there) = there.filter(|_| !is_hidden) {
-            raise(keys, tag, there, done).await.map_err(failed)?;
-        }
-        let concerns = |unknown: &&Unknown| unknown.tag.as_ref().is_none_or(|its| its == tag);
-        for Unknown { what, .. } in unknown.iter().filter(concerns) {
-            println!("note: whether tables have higher ids is not known of {what}");
-        }
-    }
-    hidden::are_alike(keys, config).await?;
-    check_orders(keys, ordered).await
-}
-
-/// Tags that were there may have another order.
-async fn check_orders(keys: &Keys, ordered: &OrderedTags<'_>) -> Result<()> {
-    if ordered.all().next().is_none() {
-        return Ok(());
-    }
-    let there = keys.tags().await.map_err(failed)?;
-    for tag in ordered.all() {
-        let row = there.iter().find(|row| row.tag == tag.as_str());
-        let order = row.and_then(|row| row.order);
-        if order != Some(ordered.of(tag)) {
-            let order = order.map_or("of an order that nobody knows", TagOrder::name);
-            bail!("tag \"{tag}\" is there, and {order}: its order cannot change");
-        }
-    }
-    Ok(())
-}
-
 async fn make_administrator(
     keys: &Keys,
     name: UserName,
@@ -364,19 +268,6 @@ async fn make_administrator(
             println!("user \"{name}\" is there already, and was left as it is");
         }
         Err(failure) => return Err(failed(failure)),
-    }
-    Ok(())
-}
-
-/// Lets a tag that is there go on above the ids that tables have.
-async fn raise(keys: &Keys, tag: &Tag, highest: &Highest, done: &Done) -> Result<(), Failure> {
-    let id = highest.id;
-    let tags = keys.tags().await?;
-    let is_below = |listing: &TagListing| listing.tag == tag.as_str() && listing.next <= id;
-    if tags.iter().any(is_below) {
-        keys.raise(tag, id).await?;
-        let tag = &highest.tag;
-        done.tell(format_args!("raised tag \"{tag}\" above {id}, {highest}"));
     }
     Ok(())
 }
