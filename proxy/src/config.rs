@@ -15,6 +15,7 @@ mod ranges_only;
 mod raw;
 mod relisten;
 mod rule;
+mod rules;
 pub mod secret_files;
 pub mod tls;
 
@@ -25,16 +26,18 @@ use std::path::Path;
 
 pub use crate::config::configured::Configured;
 use crate::config::hosts::Hosts;
+use crate::config::listener::RawListener;
 pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
 use crate::config::secret_files::SecretFile;
 use anyhow::{Context, Result};
-use keywright_core::{Layout, Tag};
+use keywright_core::Tag;
 use keywright_session::{Limits, Mode};
-use keywright_store::{FeedSettings, HiddenTags, KeySpec, OrderSettings, RawFeed, StoreSettings};
+use keywright_store::{FeedSettings, HiddenTags, OrderSettings, RawFeed, StoreSettings};
 use raw::{Raw, RawMetrics};
 use rule::configured;
+use rules::{settle, too_many_bits, unlike_rules};
 use schemars::Schema;
 use sha2::{Digest, Sha256};
 
@@ -242,16 +245,7 @@ impl Config {
         let raw: Raw = toml::from_str(text).map_err(|error| no_toml::error(text, &error))?;
         let secret_files = secret_files::secret_files(&raw);
         let mut problems = Vec::new();
-        let store = StoreSettings::of_all(&raw.store, &raw.snowflake)
-            .map_err(|error| {
-                problems.extend(error.problems.iter().map(ToString::to_string));
-            })
-            .ok();
-        let hidden = HiddenTags::new(&raw.hidden_tag).unwrap_or_else(|error| {
-            problems.extend(error.problems.iter().map(ToString::to_string));
-            HiddenTags::default()
-        });
-        let store = store.map(|store| store.hiding(hidden));
+        let store = store_settings(&raw, &mut problems);
         // A store that only assigns worker ids to databases, or feeds them, needs none.
         let serves_databases = raw.snowflake.assigned_worker_ids.is_some() || !raw.feed.is_empty();
         if raw.listener.is_empty() && !serves_databases {
@@ -259,14 +253,7 @@ impl Config {
         }
         let binds = raw.listener.iter().map(|listener| listener.bind.clone());
         let binds: Vec<String> = binds.collect();
-        let (mut listeners, mut ports) = (Vec::new(), Vec::new());
-        for (index, raw) in raw.listener.into_iter().enumerate() {
-            match place(index, raw, &mut problems) {
-                Some(Place::Server(listener)) => listeners.push(*listener),
-                Some(Place::Port(port)) => ports.push(port),
-                None => {}
-            }
-        }
+        let (listeners, ports) = places(raw.listener, &mut problems);
         problems.extend(order_problems(&ports, store.as_ref()));
         let metrics_hosts = metrics_hosts(raw.metrics.as_ref(), &mut problems);
         let metrics = raw.metrics.map(|metrics| metrics.bind);
@@ -285,8 +272,6 @@ impl Config {
             problems.extend(too_many_bits(&rules, &store.layout()));
             settle(&mut rules, &fences, store, &mut problems);
             problems.extend(hidden::settle(&mut rules, &fences, &feeds, store));
-        }
-        if let Some(store) = &store {
             problems.extend(further_stores::problems(store, &feeds));
         }
         problems.extend(unlike_rules(&rules));
@@ -326,6 +311,33 @@ impl Config {
             Some(_) | None => Err(Problems(problems).into()),
         }
     }
+}
+
+/// The store, with the tags that hide how many keys there are.
+fn store_settings(raw: &Raw, problems: &mut Vec<String>) -> Option<StoreSettings> {
+    let store = StoreSettings::of_all(&raw.store, &raw.snowflake)
+        .map_err(|error| {
+            problems.extend(error.problems.iter().map(ToString::to_string));
+        })
+        .ok();
+    let hidden = HiddenTags::new(&raw.hidden_tag).unwrap_or_else(|error| {
+        problems.extend(error.problems.iter().map(ToString::to_string));
+        HiddenTags::default()
+    });
+    store.map(|store| store.hiding(hidden))
+}
+
+/// What clients find behind each listener.
+fn places(raw: Vec<RawListener>, problems: &mut Vec<String>) -> (Vec<Listener>, Vec<Port>) {
+    let (mut listeners, mut ports) = (Vec::new(), Vec::new());
+    for (index, raw) in raw.into_iter().enumerate() {
+        match place(index, raw, problems) {
+            Some(Place::Server(listener)) => listeners.push(*listener),
+            Some(Place::Port(port)) => ports.push(port),
+            None => {}
+        }
+    }
+    (listeners, ports)
 }
 
 /// Whoever reaches the metrics reads them: they have no password.
@@ -386,61 +398,4 @@ fn feeds(
         }
     }
     feeds
-}
-
-/// What of rules depends on the store: whether their tables are switched, and have the fence if that was not said (`fences`).
-fn settle(
-    rules: &mut [Configured],
-    fences: &[Option<bool>],
-    store: &StoreSettings,
-    problems: &mut Vec<String>,
-) {
-    for (rule, fence) in rules.iter_mut().zip(fences) {
-        rule.rule.keys_max = store.keys_max(&rule.spec);
-        rule.rule.several_rows = rule.several_rows(store.hidden_tags());
-        rule.is_switched = store.followed(&rule.spec).is_some();
-        let gives_keys = rule.rule.mode == Mode::Rewrite;
-        rule.fence = fence.unwrap_or(rule.is_switched || gives_keys);
-        rule.needs_fence = rule.fence && gives_keys;
-        if rule.fence && !gives_keys && !rule.is_switched {
-            problems.push(format!(
-                "rule for {}: fence = true while the rule only observes would leave nobody who gives keys",
-                rule.name()
-            ));
-        }
-    }
-}
-
-/// Tags whose rules take part in switches in part only: when tables leave a tag, others must not issue of it by what they know.
-fn unlike_rules(rules: &[Configured]) -> Vec<String> {
-    let switched = rules.iter().filter(|rule| rule.is_switched);
-    let mut tags: Vec<&Tag> = switched.filter_map(|rule| rule.spec.tag()).collect();
-    tags.sort_unstable();
-    tags.dedup();
-    let is_unlike = |tag: &&&Tag| {
-        let mut others = rules.iter().filter(|rule| rule.spec.tag() == Some(**tag));
-        others.any(|rule| !rule.is_switched)
-    };
-    let unlike = tags.iter().filter(is_unlike);
-    unlike
-        .map(|tag| {
-            format!("tag \"{tag}\" is for key segment:{tag} or for key stride:{tag}, not for both")
-        })
-        .collect()
-}
-
-/// Rules for which no key of the layout, or none from some day on, would be small enough.
-fn too_many_bits(rules: &[Configured], layout: &Layout) -> Vec<String> {
-    let bits = layout.id_bits();
-    rules
-        .iter()
-        .filter(|rule| rule.spec == KeySpec::Snowflake && bits > rule.rule.bits_max)
-        .map(|rule| {
-            format!(
-                "rule for {}: ids of layout \"{layout}\" have {bits} bits, and bits_max is {}",
-                rule.name(),
-                rule.rule.bits_max
-            )
-        })
-        .collect()
 }

@@ -173,52 +173,9 @@ impl Moving {
                 let said = format!("the store's tag is open, and goes on at {}", opened.free);
                 (said, Step::Opened(standing, opened))
             }
-            Step::Opened(standing, opened) => {
-                let number = standing.number;
-                let noted = self.database.move_opened(&tag, number, &opened.key_space);
-                noted.await.map_err(|error| self.of_database(error))?;
-                let said = format!("{place} knows that, and takes what is handed over");
-                let done = format!("tag \"{tag}\" of {place} is fed from the store, move {number}");
-                (said, Step::Done(done))
-            }
-            Step::Close(standing) => {
-                let leaver = Leaver {
-                    heir: Heir {
-                        lineage: lineage(&standing),
-                        incarnation: standing.incarnation.clone(),
-                    },
-                    number: standing.setting,
-                    seen: match standing.is_fed() {
-                        true => standing.above.saturating_add(1),
-                        // Its ids since are its own.
-                        false => 0,
-                    },
-                };
-                let closing =
-                    self.keys
-                        .close_moved(&tag, (leaver, standing.key_space), &place, self.lost);
-                let closed = closing.await?;
-                let said = format!(
-                    "the store's tag is closed for everybody, and {place} is its heir from {} on",
-                    closed.free
-                );
-                let next = match standing.is_fed() {
-                    true => Step::Return(standing, closed),
-                    false => Step::Done(native(&tag, &place, standing.number)),
-                };
-                (said, next)
-            }
-            Step::Return(standing, closed) => {
-                let returned =
-                    self.database
-                        .move_to_native(&tag, &standing, &closed.key_space, closed.free);
-                returned.await.map_err(|error| self.of_database(error))?;
-                let said = format!(
-                    "{place} issues ids of its own again, from {} on",
-                    closed.free
-                );
-                (said, Step::Confirm)
-            }
+            Step::Opened(standing, opened) => self.note_opened(&standing, &opened).await?,
+            Step::Close(standing) => self.close(standing).await?,
+            Step::Return(standing, closed) => self.give_back(&standing, &closed).await?,
             Step::Confirm => {
                 let standing = self.standing().await?;
                 let said = format!("{place} has committed that, move {}", standing.number);
@@ -228,6 +185,64 @@ impl Moving {
         };
         self.step = next;
         Ok(MoveProgress::Took(took))
+    }
+
+    /// The database takes what is handed over.
+    async fn note_opened(
+        &self,
+        standing: &TagStanding,
+        opened: &MovedTag,
+    ) -> Result<(String, Step), MoveError> {
+        let (tag, place, number) = (&self.tag, self.database.place(), standing.number);
+        let noted = self.database.move_opened(tag, number, &opened.key_space);
+        noted.await.map_err(|error| self.of_database(error))?;
+        let said = format!("{place} knows that, and takes what is handed over");
+        let done = format!("tag \"{tag}\" of {place} is fed from the store, move {number}");
+        Ok((said, Step::Done(done)))
+    }
+
+    /// The store closes the tag for everybody, and names the database its heir.
+    async fn close(&self, standing: TagStanding) -> Result<(String, Step), MoveError> {
+        let (tag, place) = (&self.tag, self.database.place());
+        let leaver = Leaver {
+            heir: Heir {
+                lineage: lineage(&standing),
+                incarnation: standing.incarnation.clone(),
+            },
+            number: standing.setting,
+            seen: match standing.is_fed() {
+                true => standing.above.saturating_add(1),
+                // Its ids since are its own.
+                false => 0,
+            },
+        };
+        let closing = self
+            .keys
+            .close_moved(tag, (leaver, standing.key_space), place, self.lost);
+        let closed = closing.await?;
+        let said = format!(
+            "the store's tag is closed for everybody, and {place} is its heir from {} on",
+            closed.free
+        );
+        let next = match standing.is_fed() {
+            true => Step::Return(standing, closed),
+            false => Step::Done(native(tag, place, standing.number)),
+        };
+        Ok((said, next))
+    }
+
+    /// The heir issues ids of its own again.
+    async fn give_back(
+        &self,
+        standing: &TagStanding,
+        closed: &MovedTag,
+    ) -> Result<(String, Step), MoveError> {
+        let (database, free) = (&self.database, closed.free);
+        let returned = database.move_to_native(&self.tag, standing, &closed.key_space, free);
+        returned.await.map_err(|error| self.of_database(error))?;
+        let place = database.place();
+        let said = format!("{place} issues ids of its own again, from {free} on");
+        Ok((said, Step::Confirm))
     }
 
     /// What is to be done, by what the database says of itself.

@@ -33,51 +33,17 @@ pub(super) fn carry_out(
         );
         return Outcome::Stray;
     }
-    let command = match Command::parse(request) {
-        Ok(command) if client.is_let_in() || is_for_strangers(&command) => command,
-        // Whoever is not let in is told nothing else.
-        Err(refusal) if client.is_let_in() || refusal == Refusal::Protocol => {
-            to.error(refusal.code(), &refusal.to_string());
-            return Outcome::Answered;
-        }
-        Ok(_) | Err(_) => {
-            refused::write(&mut to, Cause::PasswordMissing, "Authentication required.");
-            return Outcome::Answered;
-        }
-    };
-    if let Some(failure) = unknown.filter(|_| !is_for_strangers(&command)) {
-        refused::refuse(&context.keys, "", failure, &mut to);
+    let Some(command) = allowed(request, client, unknown, &mut to, context) else {
         return Outcome::Answered;
-    }
+    };
     let keys = &context.keys;
     match command {
         Command::Incr(name) => return keys_of(name, (1, Form::Last), client, &mut to, context),
         Command::IncrBy(name, count) => {
             return keys_of(name, (count, Form::Last), client, &mut to, context);
         }
-        Command::Get(name) => match client.who().may_use(name) {
-            Ok(()) if keys.cluster.is_some() => {
-                return keys_of(name, (1, Form::Recent), client, &mut to, context);
-            }
-            Ok(()) => answer::last(name, keys, &mut to),
-            Err(failure) => denied(keys, name, &failure, &mut to),
-        },
-        Command::Mget => {
-            let mut names = request.arguments(1);
-            let denial = names.find_map(|name| Some((name, client.who().may_use(name).err()?)));
-            match denial {
-                None if keys.cluster.is_some() => {
-                    return cluster::lasts(
-                        request,
-                        (keys, client),
-                        context.limits.output_bytes_max,
-                        &mut to,
-                    );
-                }
-                None => answer::lasts(request, keys, &mut to),
-                Some((name, failure)) => denied(keys, name, &failure, &mut to),
-            }
-        }
+        Command::Get(name) => return last_of(name, client, &mut to, context),
+        Command::Mget => return lasts_of(request, client, &mut to, context),
         Command::Ping(None) => to.simple("PONG"),
         Command::Ping(Some(sent)) | Command::Echo(sent) => to.bulk(sent),
         Command::Hello(asked) => return hello(&asked, client, &mut to, keys),
@@ -99,6 +65,67 @@ pub(super) fn carry_out(
         Command::ConfigGet => to.map(0),
         Command::Cluster(query) => cluster::answer(query, keys, &mut to),
         Command::Keywright(command) => return keywright(command, client, &mut to, context),
+    }
+    Outcome::Answered
+}
+
+/// The command of a request, if its client may give it; otherwise it was answered why not.
+fn allowed<'a>(
+    request: &Request<'a>,
+    client: &Client,
+    unknown: Option<&Failure>,
+    to: &mut Writer<'_>,
+    context: &PortContext,
+) -> Option<Command<'a>> {
+    let command = match Command::parse(request) {
+        Ok(command) if client.is_let_in() || is_for_strangers(&command) => command,
+        // Whoever is not let in is told nothing else.
+        Err(refusal) if client.is_let_in() || refusal == Refusal::Protocol => {
+            to.error(refusal.code(), &refusal.to_string());
+            return None;
+        }
+        Ok(_) | Err(_) => {
+            refused::write(to, Cause::PasswordMissing, "Authentication required.");
+            return None;
+        }
+    };
+    if let Some(failure) = unknown.filter(|_| !is_for_strangers(&command)) {
+        refused::refuse(&context.keys, "", failure, to);
+        return None;
+    }
+    Some(command)
+}
+
+/// The last key of a name that was issued.
+fn last_of(name: &[u8], client: &Client, to: &mut Writer<'_>, context: &PortContext) -> Outcome {
+    let keys = &context.keys;
+    match client.who().may_use(name) {
+        Ok(()) if keys.cluster.is_some() => {
+            return keys_of(name, (1, Form::Recent), client, to, context);
+        }
+        Ok(()) => answer::last(name, keys, to),
+        Err(failure) => denied(keys, name, &failure, to),
+    }
+    Outcome::Answered
+}
+
+/// The same of several names.
+fn lasts_of(
+    request: &Request<'_>,
+    client: &Client,
+    to: &mut Writer<'_>,
+    context: &PortContext,
+) -> Outcome {
+    let keys = &context.keys;
+    let mut names = request.arguments(1);
+    let denial = names.find_map(|name| Some((name, client.who().may_use(name).err()?)));
+    match denial {
+        None if keys.cluster.is_some() => {
+            let bytes_max = context.limits.output_bytes_max;
+            return cluster::lasts(request, (keys, client), bytes_max, to);
+        }
+        None => answer::lasts(request, keys, to),
+        Some((name, failure)) => denied(keys, name, &failure, to),
     }
     Outcome::Answered
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use keywright_core::Cause;
 use keywright_core::residue::Residue;
+use keywright_core::{Cause, TagExhausted};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -24,6 +24,8 @@ use crate::tag_order::TagOrder;
 
 /// Why ranges are dropped that would have been given.
 const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";
+/// Why they are dropped where the store is a Redis that others may have taken the place of.
+const MAY_BE_LOST: &str = "the store may lack what was reserved last";
 
 /// What only the refill task knows.
 struct Refilling {
@@ -134,14 +136,7 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
         let exhausted = match answer {
             Ok(Ok(granted)) => return accept(supply, state, &granted, need),
             Ok(Err(Denied::Ordered(order, failure))) => {
-                supply.ordered.learn(order);
-                // Who gives its ids is the store's to say.
-                supply.held().tail = None;
-                supply.forget();
-                match supply.ordered.stands() {
-                    true => supply.demand.succeeded(),
-                    false => supply.demand.failed(failure, 0, Outlook::Stays),
-                }
+                became_ordered(supply, order, failure);
                 return true;
             }
             Ok(Err(Denied::NotActive(_))) => {
@@ -170,21 +165,15 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 continue;
             }
             Ok(Err(Denied::Suspended(failure))) => {
-                supply.drop_rest(
-                    &mut supply.held(),
-                    "the store may lack what was reserved last",
-                );
-                supply.demand.failed(failure, 0, Outlook::Stays);
+                drop_all(supply, MAY_BE_LOST, failure);
                 return false;
             }
             Ok(Err(Denied::HiddenOtherwise(failure))) => {
-                supply.drop_rest(&mut supply.held(), HIDDEN_OTHERWISE);
-                supply.demand.failed(failure, 0, Outlook::Stays);
+                drop_all(supply, HIDDEN_OTHERWISE, failure);
                 return false;
             }
             Ok(Err(Denied::AnotherKeySpace(failure))) => {
-                supply.drop_rest(&mut supply.held(), ANOTHER_TAG);
-                supply.demand.failed(failure, 0, Outlook::Stays);
+                drop_all(supply, ANOTHER_TAG, failure);
                 return false;
             }
             Ok(Err(Denied::GoneBack(GoneBack { failure, .. }) | Denied::Other(failure))) => {
@@ -192,15 +181,8 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
             }
-            Err(failure) if supply.has_tail() => {
-                if !was_away {
-                    warn!(tag = %supply.tag, %failure, "no range can be reserved: going on with what is kept");
-                }
-                return false;
-            }
             Err(failure) => {
-                // What was asked for may have been reserved: it counts as used.
-                supply.demand.failed(failure, 0, Outlook::MayPass);
+                unanswered(supply, failure, was_away);
                 return false;
             }
         };
@@ -208,16 +190,48 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
             supply.demand.succeeded();
             return true;
         }
-        let failure = Failure::new(
-            Cause::TagExhausted,
-            format!("tag \"{}\" is {exhausted}", supply.tag),
-        );
-        supply.demand.failed(failure, need, Outlook::Stays);
+        tell_exhausted(supply, exhausted, need);
         if need == 0 {
             break;
         }
     }
     false
+}
+
+/// The tag turns out to be ordered: who gives its ids is the store's to say.
+fn became_ordered(supply: &SegmentSupply, order: TagOrder, failure: Failure) {
+    supply.ordered.learn(order);
+    supply.held().tail = None;
+    supply.forget();
+    match supply.ordered.stands() {
+        true => supply.demand.succeeded(),
+        false => supply.demand.failed(failure, 0, Outlook::Stays),
+    }
+}
+
+/// Nothing is given of what was reserved either.
+fn drop_all(supply: &SegmentSupply, why: &str, failure: Failure) {
+    supply.drop_rest(&mut supply.held(), why);
+    supply.demand.failed(failure, 0, Outlook::Stays);
+}
+
+/// The store did not answer; what is kept goes on meanwhile, if there is any.
+fn unanswered(supply: &SegmentSupply, failure: Failure, was_away: bool) {
+    match supply.has_tail() {
+        true if was_away => {}
+        true => {
+            warn!(tag = %supply.tag, %failure, "no range can be reserved: going on with what is kept");
+        }
+        // What was asked for may have been reserved: it counts as used.
+        false => supply.demand.failed(failure, 0, Outlook::MayPass),
+    }
+}
+
+/// Whoever waits for so many gets none; whoever waits for fewer may.
+fn tell_exhausted(supply: &SegmentSupply, exhausted: TagExhausted, need: u64) {
+    let message = format!("tag \"{}\" is {exhausted}", supply.tag);
+    let failure = Failure::new(Cause::TagExhausted, message);
+    supply.demand.failed(failure, need, Outlook::Stays);
 }
 
 async fn reserve(
