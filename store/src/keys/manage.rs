@@ -108,7 +108,8 @@ impl Keys {
     /// Makes a tag in Keywright's own table.
     ///
     /// # Errors
-    /// [`Cause::TagExists`]; another system's table; the store cannot be used.
+    /// [`Cause::TagExists`]; [`Cause::BoundDamaged`]: one of its name was dropped, and its bound was put back; another system's table; the store cannot be
+    /// used.
     pub async fn create_tag(&self, tag: &Tag, options: &TagOptions) -> Result<(), Failure> {
         self.create(tag, options, false).await
     }
