@@ -5,6 +5,8 @@
 //! disjoint whatever clocks and pauses do; the time at which a lease expires only decides who may try to take it.
 //! A process that takes a lease after it has lost one starts above what it has issued itself, too. And where the store has
 //! gone back behind a bound that the process knows to be committed, it takes none: others may have issued above what the rows say.
+//! Whoever knows of no such bound starts above all that anybody may have been granted before the store's server was started: an older state may
+//! have been put back then, and who was granted more goes on below that until he finds it out.
 
 pub mod fed;
 mod no_lease;
@@ -72,6 +74,8 @@ pub struct Era {
     pub generation: u64,
     /// Keys begin at this moment or later, unix milliseconds.
     pub floor_ms: i64,
+    /// The last moment at which the store's server may have been started, by the asker's clock, unix milliseconds; `None`: it has none that says so.
+    pub started_ms: Option<i64>,
 }
 
 /// Limits and clocks of a takeover.
@@ -123,6 +127,10 @@ pub fn plan_claim(
     let found = rows.iter().find(|row| row.worker_id == worker_id);
     let next_state = above_other_layouts(rows, &claimant.layout)
         .max(state_from(&claimant.layout, era.floor_ms))
+        .max(state_from(
+            &claimant.layout,
+            granted_before_start_ms(era, limits),
+        ))
         .max(claimant.floor_state);
     let recorded = recorded(found, claimant, limits.now_ms);
     let plan = plan_from(&claimant.layout, recorded, limits, next_state);
@@ -139,6 +147,17 @@ pub fn plan_claim(
         hi_found_ms: found.map(|row| row.hi_ms),
         plan,
     })
+}
+
+/// What was granted before the store's server was started lies before this moment, as far as a bound of another server does: since then nobody
+/// is granted anything but by what the rows say. 0: it has no server that says when that was.
+fn granted_before_start_ms(era: &Era, limits: &TakeoverLimits) -> i64 {
+    let reach = |started_ms: i64| {
+        let past_lead_ms = started_ms.saturating_add_unsigned(limits.lead_ms_max);
+        let past_lead_ms = past_lead_ms.saturating_add(1);
+        past_lead_ms.saturating_add_unsigned(limits.skew_ms_max)
+    };
+    era.started_ms.map_or(0, reach)
 }
 
 /// Where whoever takes a worker id over goes on, by what is recorded of it; never below `next_state`.

@@ -6,10 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
+/// What counts as lost when a program begins: of what was before its first connection it knows nothing, so it looks once.
+const BEFORE: u64 = 1;
+
+/// A server that has run for no longer counts as just started where nothing was lost yet, whole seconds.
+const NEW_UP_S_MAX: u64 = 1;
+
 /// Losses, and the looks behind them. Behind a loss the server may be another one, or may have older data.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Losses {
-    /// How many there were.
+    /// How many there were, with [`BEFORE`].
     lost: AtomicU64,
     /// How many there had been when somebody looked last.
     looked: AtomicU64,
@@ -26,6 +32,17 @@ struct Moments {
     settles_until: Option<Instant>,
 }
 
+impl Default for Losses {
+    fn default() -> Self {
+        Self {
+            lost: AtomicU64::new(BEFORE),
+            looked: AtomicU64::new(0),
+            moments: Mutex::default(),
+            looking: AsyncMutex::default(),
+        }
+    }
+}
+
 impl Losses {
     /// A connection was lost, or something on one failed.
     pub(crate) fn lose(&self) {
@@ -34,19 +51,32 @@ impl Losses {
 
     /// The store has answered.
     pub(crate) fn note_answer(&self) {
-        if self.to_look_at().is_none() {
+        if self.count() == BEFORE || self.to_look_at().is_none() {
             self.moments().answered_at = Some(Instant::now());
         }
     }
 
-    /// When it answered last before a connection was lost.
-    pub(crate) fn answered_at(&self) -> Option<Instant> {
-        self.moments().answered_at
+    /// A server that has run for no longer may have been started since this program knows it, whole seconds; `None`: any may.
+    ///
+    /// One that a program meets first may have been started just before. One that did not answer at first may just have been started however long
+    /// it has run by its own word, which counts the time that it took to recover.
+    pub(crate) fn new_up_s_max(&self) -> Option<u64> {
+        if self.count() == BEFORE {
+            return Some(NEW_UP_S_MAX);
+        }
+        let answered_at = self.moments().answered_at;
+        // It counts whole seconds.
+        answered_at.map(|answered_at| answered_at.elapsed().as_secs().saturating_add(1))
+    }
+
+    /// How many losses there are. Another number than before: something was lost since.
+    pub(crate) fn count(&self) -> u64 {
+        self.lost.load(Ordering::Acquire)
     }
 
     /// How many losses there are, if nobody has looked behind the last.
     pub(crate) fn to_look_at(&self) -> Option<u64> {
-        let lost = self.lost.load(Ordering::Acquire);
+        let lost = self.count();
         (lost != self.looked.load(Ordering::Acquire)).then_some(lost)
     }
 
@@ -77,17 +107,21 @@ mod tests {
 
     use super::Losses;
 
+    /// Losses of a program that has met the server, and looked.
+    fn looked() -> Losses {
+        let losses = Losses::default();
+        let first = losses.to_look_at().unwrap();
+        losses.has_looked(first, None);
+        losses.note_answer();
+        losses
+    }
+
     #[test]
     fn a_loss_during_a_look_is_looked_at_again() {
-        let losses = Losses::default();
+        let losses = looked();
         assert_eq!(losses.to_look_at(), None);
-        losses.note_answer();
-        let answered_at = losses.answered_at();
         losses.lose();
         let first = losses.to_look_at().unwrap();
-        // Before somebody has looked it still is the moment before the loss.
-        losses.note_answer();
-        assert_eq!(losses.answered_at(), answered_at);
         losses.lose();
         losses.has_looked(first, None);
         let second = losses.to_look_at().unwrap();
@@ -98,5 +132,37 @@ mod tests {
         losses.lose();
         losses.has_looked(second + 1, None);
         assert!(losses.settles());
+    }
+
+    #[test]
+    fn a_program_that_begins_looks_once_and_takes_a_young_server_for_one_that_was_restarted() {
+        let losses = Losses::default();
+        assert!(losses.to_look_at().is_some());
+        assert_eq!(losses.new_up_s_max(), Some(1));
+        // Whatever else it has asked the server before.
+        losses.note_answer();
+        assert_eq!(losses.new_up_s_max(), Some(1));
+        assert_eq!(looked().to_look_at(), None);
+    }
+
+    #[test]
+    fn a_server_that_did_not_answer_a_program_that_begins_may_have_been_started_just_now() {
+        let losses = Losses::default();
+        losses.lose();
+        // What it answers then is no evidence: others may not have looked yet.
+        losses.note_answer();
+        assert_eq!(losses.new_up_s_max(), None);
+    }
+
+    #[test]
+    fn behind_a_loss_a_server_is_new_that_was_started_since_it_answered() {
+        let losses = looked();
+        let before = Instant::now().checked_sub(Duration::from_secs(30));
+        losses.moments().answered_at = before;
+        losses.lose();
+        // Before somebody has looked it still is the moment before the loss.
+        losses.note_answer();
+        let up_s_max = losses.new_up_s_max().unwrap();
+        assert!((31..60).contains(&up_s_max), "{up_s_max}");
     }
 }

@@ -86,6 +86,8 @@ pub(crate) struct Store {
     /// The same with the key space of which it is, also by what a file of this machine says.
     bounds: Mutex<HashMap<Tag, (String, u64)>>,
     pub(crate) losses: Losses,
+    /// Whether this program ever had a lease of a worker id.
+    has_leased: AtomicBool,
     /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
     handed: Mutex<HashMap<(u64, u32), i64>>,
     /// Whether it answered when it was last spoken to; not set before.
@@ -112,6 +114,7 @@ impl Store {
             seen: Mutex::default(),
             bounds: Mutex::default(),
             losses: Losses::default(),
+            has_leased: AtomicBool::new(false),
             handed: Mutex::default(),
             is_up: OnceLock::new(),
         }
@@ -142,16 +145,19 @@ impl Store {
             Ok(result) => result,
             Err(_) => Err(self.engine().late(ms)),
         };
-        match &result {
-            Ok(_) => self.losses.note_answer(),
-            // Its connection is not used again.
-            Err(_) => self.losses.lose(),
-        }
-        self.note(match &result {
+        let has_answered = match &result {
             Ok(_) => true,
             // What the server refuses behind the login it has answered.
             Err(error) => let_in && error.is_answer(),
-        });
+        };
+        if has_answered {
+            self.losses.note_answer();
+        }
+        if result.is_err() {
+            // Its connection is not used again.
+            self.losses.lose();
+        }
+        self.note(has_answered);
         result
     }
 
@@ -303,6 +309,15 @@ impl Store {
     fn has_bounds(&self) -> bool {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         !bounds.is_empty()
+    }
+
+    fn has_leased(&self) -> bool {
+        self.has_leased.load(Ordering::Relaxed)
+    }
+
+    /// A lease of a worker id was taken: nobody else may have it while this program issues by it.
+    pub(crate) fn note_lease(&self) {
+        self.has_leased.store(true, Ordering::Relaxed);
     }
 
     /// All of them, with their key spaces.

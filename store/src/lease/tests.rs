@@ -236,6 +236,58 @@ fn only_what_we_wrote_ourselves_is_ours() {
     }
 }
 
+/// Of a store that was put back under programs that run: one of them may have been granted more than its row says, and has not noticed.
+#[test]
+fn it_starts_above_all_that_was_granted_before_the_server_was_started() {
+    let start = |started_ms: Option<i64>, hi_ms: i64| {
+        let era = Era {
+            started_ms,
+            ..Era::default()
+        };
+        let old = LeaseRow {
+            hi_ms: NOW_MS + hi_ms,
+            ..row(1, None)
+        };
+        let claim = plan_claim(&[old], &twitter(Some(1)), &LIMITS, &era).unwrap();
+        claim.plan.start_ms - NOW_MS
+    };
+    // Any bound before that lies within the lead, by a clock that was ahead by the skew.
+    assert_eq!(start(Some(NOW_MS), -60_000), 17_001);
+    assert_eq!(start(Some(NOW_MS - 3_000), -60_000), 14_001);
+    assert_eq!(start(Some(NOW_MS - 3_000), 20_000), 20_000);
+    // Later, and where nobody says it, by the row alone.
+    assert!(start(Some(NOW_MS - 30_000), -60_000) <= 0);
+    assert_eq!(start(None, -60_000), -60_000);
+}
+
+/// It says nothing of a store that has gone back: whoever knows that it has takes nothing.
+#[test]
+fn a_server_that_was_started_makes_up_for_no_bound_that_is_lost() {
+    let holder = Claimant {
+        last: Some(HeldLease {
+            worker_id: 1,
+            owner: "me".to_owned(),
+            epoch: 4,
+            published_ms: NOW_MS + 2_000,
+            attempted_ms: NOW_MS + 2_000,
+            server: "a".to_owned(),
+            generation: 0,
+        }),
+        ..twitter(None)
+    };
+    let era = Era {
+        started_ms: Some(NOW_MS),
+        ..Era::default()
+    };
+    for rows in [vec![row(1, None)], Vec::new()] {
+        let refused = plan_claim(&rows, &holder, &LIMITS, &era);
+        assert!(
+            matches!(refused, Err(NoLease::GoneBack { .. })),
+            "{refused:?}"
+        );
+    }
+}
+
 /// A bound that is lost with its row counts as long as ids without a row may begin below it.
 #[test]
 fn a_row_that_is_lost_is_made_up_for_by_where_all_begin() {
@@ -258,8 +310,8 @@ fn a_row_that_is_lost_is_made_up_for_by_where_all_begin() {
     for claimant in [&holder, &known] {
         let begins_at = |floor_ms| {
             let era = Era {
-                generation: 0,
                 floor_ms,
+                ..Era::default()
             };
             plan_claim(&[], claimant, &LIMITS, &era).map(|claim| claim.plan.start_ms)
         };
@@ -277,6 +329,7 @@ fn leases_of_another_generation_begin_later_and_are_not_had_by_who_does_not_foll
     let era = Era {
         generation: 3,
         floor_ms: NOW_MS + 4_000,
+        started_ms: None,
     };
     let ask = |rows: &[LeaseRow], generation| {
         let claimant = Claimant {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 
 use super::bucket_rows::Leased;
+use super::look_back::{started_ms, was_started_within};
 use super::switch_rows::make;
 use super::worker_id_rows::RecordedIds;
 use super::worker_row::NewOwner;
@@ -55,7 +56,10 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         let mut claimant = self.claimant.clone();
         link.begin().await?;
         claimant.server.clone_from(&link.server.identity);
-        let era = era(link, self.space).await?;
+        let era = Era {
+            started_ms: started_ms(link, self.limits.now_ms).await?,
+            ..era(link, self.space).await?
+        };
         lock_all(link).await?;
         let rows = all_rows(link, self.space.name()).await?;
         let recorded = worker_id_rows::read(link, link.words().in_share_mode()).await?;
@@ -189,6 +193,9 @@ pub(crate) enum Extension {
     },
     /// Tables have gone over to these keys, or left them, and we do not follow yet.
     Superseded,
+    /// It says what we wrote last, but has expired, and the store's server was started since we wrote it. If an older state was put back then, somebody
+    /// else may have had it in between: it is to be taken over anew.
+    Doubtful,
     /// It is not ours any more.
     Lost,
 }
@@ -198,6 +205,8 @@ pub(crate) enum Extension {
 pub(crate) struct ExtendLease<'a> {
     pub(crate) space: Space,
     pub(crate) held: &'a HeldLease,
+    /// How long ago the row was written last, milliseconds, at least.
+    pub(crate) written_ms_ago: u64,
     /// The request, but for the bound, which is read; `None`: only renew.
     pub(crate) request: Option<BoundRequest>,
     /// Where to note the bound before it is sent, so that one of unknown outcome is recognised later.
@@ -220,7 +229,13 @@ impl Transaction<Extension> for ExtendLease<'_> {
             .first(select, values![space, self.held.worker_id])
             .await?;
         let found = found.as_ref().map(read_row).transpose()?;
+        let has_expired = found.as_ref().is_some_and(|row| row.expired);
+        let is_doubtful = has_expired && was_started_within(link, self.written_ms_ago).await?;
         let hi_ms = match standing(found.as_ref(), self.held, &link.server.identity) {
+            Standing::Ours { hi_ms: _ } if is_doubtful => {
+                link.rollback().await?;
+                return Ok(Extension::Doubtful);
+            }
             // Renewing it reserves nothing.
             Standing::Ours { hi_ms }
                 if self.request.is_none() || era.generation == self.held.generation =>
@@ -355,6 +370,7 @@ async fn era(link: &mut Link, space: Space) -> Result<Era, StoreError> {
                 Space::Readable => 0,
             },
             floor_ms: column(&row, "floor_ms")?,
+            started_ms: None,
         }),
         None => Ok(Era::default()),
     }

@@ -14,10 +14,10 @@ use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{TagRow, has_gone_back};
 
 /// How often a program looks whether its connection to the store is still there, milliseconds.
-const LOOK_MS: u64 = 400;
+pub(crate) const LOOK_MS: u64 = 400;
 
-/// A server that was restarted may have older data. For so long nothing is reserved by a program that was connected before, milliseconds: all look
-/// first. It is longer than [`LOOK_MS`] by the second after which a network that has dropped what was sent is tried again.
+/// A server that was restarted may have older data. For so long nothing is reserved by a program that finds one, milliseconds: all look first. It is
+/// longer than [`LOOK_MS`] by the second after which a network that has dropped what was sent is tried again.
 pub(super) const SETTLE_MS: u64 = 1_500;
 
 /// Why nothing is reserved of a tag: its row says that it has gone back, or it is below `seen`.
@@ -86,7 +86,8 @@ pub(crate) async fn watch_for_losses(store: Weak<Store>) {
             return;
         };
         // Of engines without a server that is restarted it is found out otherwise.
-        if store.words.uptime_s().is_some() && store.has_bounds() {
+        let has_seen = store.has_bounds() || store.has_leased();
+        if store.words.uptime_s().is_some() && has_seen {
             // What fails is tried again.
             let _ = store.run(LookBack(Arc::clone(&store))).await;
         }
@@ -178,17 +179,36 @@ async fn look_at(store: &Store, tag: &Tag, seen: u64, link: &mut Link) -> Result
     link.end(is_told).await
 }
 
-/// Until when nothing is reserved from a server that was started since it answered last; nothing: it was not, or there is none. It may say that it
-/// has run for longer than it takes connections.
+/// Until when nothing is reserved from a server that may have been started since this program knows it; nothing: it was not, or there is none.
 async fn settles_until(store: &Store, link: &mut Link) -> Result<Option<Instant>, StoreError> {
-    let (Some(query), Some(answered_at)) = (link.words().uptime_s(), store.losses.answered_at())
-    else {
+    let Some(up_s) = uptime_s(link).await? else {
+        return Ok(None);
+    };
+    let up_s_max = store.losses.new_up_s_max();
+    let is_new = up_s_max.is_none_or(|up_s_max| up_s <= up_s_max);
+    Ok(is_new.then(|| Instant::now() + Duration::from_millis(SETTLE_MS)))
+}
+
+/// How long the server has run, whole seconds; nothing: this engine has none that is restarted. It may say that it has run for longer than it takes
+/// connections. One that says nothing that can be read may have been started just now.
+async fn uptime_s(link: &mut Link) -> Result<Option<u64>, StoreError> {
+    let Some(query) = link.words().uptime_s() else {
         return Ok(None);
     };
     let found = link.first(query, Vec::new()).await?;
     let up_s: Option<String> = found.map(|row| column(&row, "Value")).transpose()?;
-    let up_s: Option<u64> = up_s.and_then(|text| text.parse().ok());
+    Ok(Some(up_s.and_then(|text| text.parse().ok()).unwrap_or(0)))
+}
+
+/// The last moment at which the server may have been started, where it is `now_ms` by the asker's clock, unix milliseconds.
+pub(super) async fn started_ms(link: &mut Link, now_ms: i64) -> Result<Option<i64>, StoreError> {
+    let up_s = uptime_s(link).await?;
+    Ok(up_s.map(|up_s| now_ms.saturating_sub_unsigned(up_s.saturating_mul(1_000))))
+}
+
+/// Whether the server may have been started within so many milliseconds.
+pub(super) async fn was_started_within(link: &mut Link, ms: u64) -> Result<bool, StoreError> {
+    let up_s = uptime_s(link).await?;
     // It counts whole seconds.
-    let is_new = up_s.is_none_or(|up_s| up_s <= answered_at.elapsed().as_secs().saturating_add(1));
-    Ok(is_new.then(|| Instant::now() + Duration::from_millis(SETTLE_MS)))
+    Ok(up_s.is_some_and(|up_s| up_s <= (ms / 1_000).saturating_add(1)))
 }

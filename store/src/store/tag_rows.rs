@@ -344,7 +344,7 @@ fn another_key_space(tag: &Tag) -> Failure {
 /// Who has seen more than a store that was put back tells it first.
 fn settling() -> Failure {
     let message = format!(
-        "the store's server was restarted: programs first compare what it says with what they have seen, and reserve nothing for {SETTLE_MS} ms"
+        "the store's server was started a moment ago: programs first compare what it says with what they have seen, and reserve nothing for {SETTLE_MS} ms"
     );
     Failure::new(Cause::StoreUnavailable, message)
 }

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::etcd_rows::in_etcd;
+use crate::put_back::{mysql_up_s, postgres_up_s, until_known};
 
 /// What a store runs on.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +84,7 @@ fn postgres() -> Result<Arc<PgServer>> {
         return Ok(server);
     }
     let server = Arc::new(PgServer::builder().preload(false).start()?);
+    until_known(|| postgres_up_s(&server))?;
     *shared = Arc::downgrade(&server);
     Ok(server)
 }
@@ -156,6 +158,7 @@ impl Schema {
     pub fn on(flavour: Flavour, name: &str) -> Result<Schema> {
         let server = Upstream::shared(flavour)?;
         server.run("", &format!("CREATE DATABASE {name}"))?;
+        until_known(|| mysql_up_s(&server))?;
         Ok(Schema {
             at: At::Server(server),
             name: name.to_owned(),

@@ -10,6 +10,7 @@ use crate::common::{
     Engine, IssuedLog, Schema, in_postgres, open, raw_postgres, runtime, segment, tag, until,
 };
 use crate::postgres_server::{opened, own_server};
+use crate::put_back::{postgres_up_s, until_known};
 
 /// Whatever of the four an account lacks is said before anybody waits for keys.
 #[test]
@@ -50,6 +51,7 @@ fn what_the_account_lacks_is_told() -> Result<()> {
 #[test]
 fn what_is_no_store_is_told() -> Result<()> {
     let primary = own_server()?;
+    until_known(|| postgres_up_s(&primary))?;
     let settings = raw_postgres_briefly(&primary);
     let runtime = runtime()?;
     let refused = |settings: &RawStoreSettings| {
@@ -76,6 +78,7 @@ fn what_is_no_store_is_told() -> Result<()> {
     assert!(told.contains("role \"nobody\" does not exist"), "{told}");
     runtime.block_on(opened(&settings))?;
     let standby = primary.standby("other", Replication::Asynchronous)?;
+    until_known(|| postgres_up_s(&standby))?;
     let told = refused(&raw_postgres_briefly(&standby))?;
     assert!(told.contains("read-write mode during recovery"), "{told}");
     in_postgres(

@@ -142,7 +142,7 @@ async fn is_refused(keys: &Keys) -> Result<()> {
 }
 
 /// Takes keys until there are none any more, and says why.
-async fn take_until_refused(source: &Source, log: &IssuedLog, by: &str) -> Failure {
+pub async fn take_until_refused(source: &Source, log: &IssuedLog, by: &str) -> Failure {
     loop {
         match source.take(7, true).await {
             Ok(keys) => log.add_all(by, &keys),
@@ -155,7 +155,7 @@ async fn take_until_refused(source: &Source, log: &IssuedLog, by: &str) -> Failu
     }
 }
 
-async fn take(source: &Source, log: &IssuedLog, by: &str, rounds: u64) -> Result<()> {
+pub async fn take(source: &Source, log: &IssuedLog, by: &str, rounds: u64) -> Result<()> {
     for _ in 0..rounds {
         log.add_all(by, &source.take(7, true).await?);
     }

@@ -1,5 +1,6 @@
 //! The task that keeps a lease: takes one over, extends its bound before it is reached, renews it, and gives it up.
 
+mod losing;
 mod refusals;
 
 use std::sync::Arc;
@@ -48,6 +49,10 @@ struct Keeper {
     floor_state: u64,
     /// Whether a lease was lost since the start, and none was had since.
     suspended: bool,
+    /// When the lease was written last, by the clock that counts time in which the machine was suspended.
+    written_boot_ms: u64,
+    /// How many connections had been lost when it was compared with the store last.
+    lost: u64,
 }
 
 /// Keeps a lease until the source is closed; then gives it up.
@@ -63,6 +68,8 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         gone_back_from_ms: None,
         floor_state: 0,
         suspended: false,
+        written_boot_ms: 0,
+        lost: 0,
         supply,
         store,
     };
@@ -72,7 +79,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
     let mut failed = false;
     while !keeper.supply.demand.is_closed() {
         let until = keeper.held.is_some();
-        let until = until.then(|| keeper.supply.demand.look_at(renew_at));
+        let until = until.then(|| keeper.look_at(renew_at));
         keeper.supply.demand.asked(until).await;
         if keeper.supply.demand.is_closed() {
             break;
@@ -86,7 +93,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
             }
             Some(held) => {
                 let need = keeper.wanted(failed);
-                if need.is_none() && Instant::now() < renew_at {
+                if need.is_none() && !keeper.is_due(renew_at) {
                     keeper.held = Some(held);
                     continue;
                 }
@@ -129,6 +136,7 @@ impl Keeper {
             (followed.generation, followed.floor_state)
         };
         self.floor_state = self.floor_state.max(floor_state);
+        self.lost = self.store.losses.count();
         let request = TakeLease {
             space: self.supply.space,
             claimant: Claimant {
@@ -166,6 +174,8 @@ impl Keeper {
             // It may have been written: the next attempt finds it under our name, and takes it over once more.
             Err(error) => return Err(self.store_failed(self.store.failure(&error))),
         };
+        self.store.note_lease();
+        self.written_boot_ms = readings.boot_ms;
         let worker = self.worker_of(&taken)?;
         let start_ms = taken.claim.plan.start_ms;
         self.virtual_clock.start_at(readings, start_ms);
@@ -258,9 +268,12 @@ impl Keeper {
         let supply = Arc::clone(&self.supply);
         let request = need.map(|need| self.request(need));
         let attempted_ms = AtomicI64::new(held.attempted_ms);
+        let boot_ms = supply.clock.readings().boot_ms;
+        self.lost = self.store.losses.count();
         let transaction = ExtendLease {
             space: supply.space,
             held: &held,
+            written_ms_ago: boot_ms.saturating_sub(self.written_boot_ms),
             request,
             attempted_ms: &attempted_ms,
             lease_ms: supply.settings.lease_ms,
@@ -269,6 +282,7 @@ impl Keeper {
         held.attempted_ms = attempted_ms.into_inner();
         match result {
             Ok(Extension::Extended(plan)) => {
+                self.written_boot_ms = boot_ms;
                 held.published_ms = plan.bound_ms;
                 self.held = Some(held);
                 if request.is_some() {
@@ -277,6 +291,7 @@ impl Keeper {
                 Ok(())
             }
             Ok(Extension::Refused { refusal, bound_ms }) => {
+                self.written_boot_ms = boot_ms;
                 held.published_ms = bound_ms;
                 self.held = Some(held);
                 if let (Some(request), Some(need)) = (request, need) {
@@ -301,6 +316,11 @@ impl Keeper {
             Ok(Extension::Lost) => {
                 self.suspend(&held);
                 Err(Some(0))
+            }
+            Ok(Extension::Doubtful) => {
+                self.drain();
+                self.last = Some(held);
+                self.take_over().await
             }
             // Nothing is published. The lease is looked at again before anything else is done with it.
             Err(error) => {
@@ -365,26 +385,6 @@ impl Keeper {
         } else {
             1
         }
-    }
-
-    /// The lease is another's: nothing is taken from its word any more.
-    fn suspend(&mut self, held: &HeldLease) {
-        let supply = &self.supply;
-        if let Some(lease) = supply.lease.swap(None) {
-            // A taker that still holds the words finds them drained or is below their bound.
-            self.floor_state = self.floor_state.max(lease.words.drain());
-        }
-        self.suspended = true;
-        self.last = Some(held.clone());
-        let failure = Failure::new(
-            Cause::Suspended,
-            format!(
-                "the lease of {} worker id {} was taken over",
-                supply.space.name(),
-                held.worker_id
-            ),
-        );
-        supply.demand.failed(failure, 0, Outlook::MayPass);
     }
 
     fn store_failed(&self, failure: Failure) -> PauseMs {

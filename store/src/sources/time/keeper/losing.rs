@@ -1,0 +1,54 @@
+//! When a lease is compared with the store though nobody wants anything of it, and what becomes of one that is lost.
+
+use std::time::Duration;
+
+use keywright_core::Cause;
+use tokio::time::Instant;
+
+use super::Keeper;
+use crate::failure::Failure;
+use crate::lease::HeldLease;
+use crate::sources::demand::Outlook;
+use crate::store::look_back::LOOK_MS;
+
+impl Keeper {
+    /// When to look whether there is something to do, though nobody asks for anything.
+    pub(super) fn look_at(&self, renew_at: Instant) -> Instant {
+        let own = match self.store.words.uptime_s() {
+            Some(_) => renew_at.min(Instant::now() + Duration::from_millis(LOOK_MS)),
+            None => renew_at,
+        };
+        self.supply.demand.look_at(own)
+    }
+
+    /// Whether the lease is to be renewed, though nobody waits for anything: it is time, or behind a connection that was lost the store may say
+    /// something else of it.
+    pub(super) fn is_due(&self, renew_at: Instant) -> bool {
+        Instant::now() >= renew_at || self.store.losses.count() != self.lost
+    }
+
+    /// The lease is another's: nothing is taken from its word any more.
+    pub(super) fn suspend(&mut self, held: &HeldLease) {
+        self.drain();
+        self.suspended = true;
+        self.last = Some(held.clone());
+        let supply = &self.supply;
+        let failure = Failure::new(
+            Cause::Suspended,
+            format!(
+                "the lease of {} worker id {} was taken over",
+                supply.space.name(),
+                held.worker_id
+            ),
+        );
+        supply.demand.failed(failure, 0, Outlook::MayPass);
+    }
+
+    /// Nothing is taken from the lease any more, nor below what was taken from it.
+    pub(super) fn drain(&mut self) {
+        if let Some(lease) = self.supply.lease.swap(None) {
+            // A taker that still holds the words finds them drained or is below their bound.
+            self.floor_state = self.floor_state.max(lease.words.drain());
+        }
+    }
+}

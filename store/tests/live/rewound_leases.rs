@@ -1,0 +1,152 @@
+//! Leases of worker ids in a store that was put back to an older state under programs that run: a holder may not have found out yet, and somebody
+//! else has its worker id.
+
+use std::sync::atomic::Ordering;
+
+use keywright_core::Cause;
+use keywright_store::{KeySpec, RawSnowflakeSettings, Source};
+use keywright_testkit::Result;
+
+use crate::common::{IssuedLog, open_with, runtime, until};
+use crate::forwarder::Forwarder;
+use crate::manual_clock::{ManualClock, NOW_MS, on_worker, open_at};
+use crate::put_back::OwnServer;
+use crate::rewound::{take, take_until_refused};
+
+/// Longer than a server takes to start and to be asked, on machines that do much else: clocks that stand still do not show that time.
+const SKEW_MS_MAX: u64 = 600_000;
+/// Beyond that, and beyond how far ids may run ahead.
+const PAST_SKEW_MS: u32 = 700_000;
+/// A lease that is not renewed during a test unless there is a reason.
+const LONG_LEASE_MS: u64 = 600_000;
+
+/// Insists on worker id 7.
+fn insists(lease_ms: u64) -> RawSnowflakeSettings {
+    RawSnowflakeSettings {
+        lease_ms,
+        skew_ms_max: SKEW_MS_MAX,
+        ..on_worker(7)
+    }
+}
+
+/// What is left below its bound.
+fn take_rest(source: &Source, log: &IssuedLog, by: &str) -> usize {
+    const ENOUGH: usize = 1_000;
+    let mut taken = 0;
+    while taken < ENOUGH
+        && let Ok(keys) = source.try_take(3, true)
+    {
+        log.add_all(by, &keys);
+        taken += 1;
+    }
+    taken
+}
+
+/// The holder reaches nobody, and goes on below the bound that it was granted.
+#[test]
+fn who_takes_a_worker_id_behind_a_restart_begins_above_all_that_its_holder_may_issue() -> Result<()>
+{
+    for engine in OwnServer::ENGINES {
+        let mut server = OwnServer::start(engine)?;
+        runtime()?.block_on(async {
+            let line = Forwarder::start(server.port()).await?;
+            // Clocks that agree and stand still: without bounds every id would repeat.
+            let (early, late) = (ManualClock::at(NOW_MS), ManualClock::at(NOW_MS));
+            let holder = open_at(&server.through(line.port), &insists(LONG_LEASE_MS), &early)?;
+            holder.init().await?;
+            let source = holder.source(&KeySpec::Snowflake)?;
+            let log = IssuedLog::default();
+            take(&source, &log, "holder", 20).await?;
+            early.pass(PAST_SKEW_MS);
+            late.pass(PAST_SKEW_MS);
+            take(&source, &log, "holder", 20).await?;
+            line.stalled.store(true, Ordering::Relaxed);
+            server.restart()?;
+            let update = format!(
+                "UPDATE keywright_worker SET hi_ms = {NOW_MS}, expires_at = {}",
+                server.long_ago()
+            );
+            server.sql(&update)?;
+            let heir = open_at(&server.raw(), &insists(LONG_LEASE_MS), &late)?;
+            let next = heir.source(&KeySpec::Snowflake)?;
+            take(&next, &log, "heir", 500).await?;
+            assert_eq!(heir.worker_id(), Some(7));
+            assert!(take_rest(&source, &log, "holder") > 0);
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Nobody wants anything of it, and its lease is not to be renewed for long.
+#[test]
+fn a_holder_finds_out_behind_a_restart_that_its_lease_was_put_back() -> Result<()> {
+    for engine in OwnServer::ENGINES {
+        let mut server = OwnServer::start(engine)?;
+        runtime()?.block_on(async {
+            let snowflake = RawSnowflakeSettings {
+                lease_ms: LONG_LEASE_MS,
+                ..RawSnowflakeSettings::default()
+            };
+            let holder = open_with(&server.raw(), &snowflake)?;
+            holder.init().await?;
+            let source = holder.source(&KeySpec::Snowflake)?;
+            let log = IssuedLog::default();
+            take(&source, &log, "holder", 20).await?;
+            server.sql("UPDATE keywright_worker SET hi_ms = hi_ms - 1000")?;
+            server.restart()?;
+            until("a holder that has found out", || {
+                holder.worker_id().is_none()
+            })
+            .await;
+            let refused = take_until_refused(&source, &log, "holder").await;
+            assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// What was put back is the lease of a program that was suspended, after which another one had the worker id: the row says what the first one wrote.
+#[test]
+fn who_was_suspended_does_not_go_on_with_a_lease_that_was_put_back() -> Result<()> {
+    const LEASE_MS: u64 = 1_000;
+    for engine in OwnServer::ENGINES {
+        let mut server = OwnServer::start(engine)?;
+        runtime()?.block_on(async {
+            let line = Forwarder::start(server.port()).await?;
+            let (early, late) = (ManualClock::at(NOW_MS), ManualClock::at(NOW_MS));
+            let first = open_at(&server.through(line.port), &insists(LEASE_MS), &early)?;
+            first.init().await?;
+            let source = first.source(&KeySpec::Snowflake)?;
+            let log = IssuedLog::default();
+            take(&source, &log, "first", 20).await?;
+            line.stalled.store(true, Ordering::Relaxed);
+            let row = "SELECT owner, epoch, hi_ms FROM keywright_worker";
+            let second = open_at(&server.raw(), &insists(LEASE_MS), &late)?;
+            let written = server.sql(row)?;
+            let between = second.source(&KeySpec::Snowflake)?;
+            until("the lease to expire", || between.try_take(1, true).is_ok()).await;
+            early.pass(2 * PAST_SKEW_MS);
+            late.pass(2 * PAST_SKEW_MS);
+            take(&between, &log, "second", 500).await?;
+            server.restart()?;
+            let [of_first] = written.as_slice() else {
+                panic!("{written:?}");
+            };
+            let update = format!(
+                "UPDATE keywright_worker SET owner = '{}', epoch = {}, hi_ms = {}, expires_at = {}",
+                of_first[0],
+                of_first[1],
+                of_first[2],
+                server.long_ago()
+            );
+            server.sql(&update)?;
+            line.stalled.store(false, Ordering::Relaxed);
+            take(&source, &log, "first", 500).await?;
+            assert_eq!(first.worker_id(), Some(7));
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
