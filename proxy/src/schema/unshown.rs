@@ -1,4 +1,4 @@
-//! Whether a listener's own account may see tables that get keys and that no schema refresh has shown: most are newer than the last refresh.
+//! Whether a listener's own account may see tables of rules that no schema refresh has shown: most are newer than the last refresh.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::quote::quoted;
 use super::take::connect;
 use crate::config::{Config, Listener};
 
-/// How long a server may take to answer of all tables, milliseconds. Meanwhile these get keys, and no others are asked about.
-const NEW_TABLES_MS_MAX: u64 = 3_000;
+/// How long a server may take to answer of all tables, milliseconds. Meanwhile these get no keys.
+pub(super) const NEW_TABLES_MS_MAX: u64 = 3_000;
 /// What a server says behind its look at privileges: there is no such schema, column, table.
 const BEHIND: &[u16] = &[1049, 1054, 1146];
 
 /// Adds to `answered` those that are on the listener's server, in their order, each with whether its `admin` may see it. A table that is not there
 /// any more may be seen: a server says to those who may not see it that they may not, be it there or not. Without those of which it says neither, as
-/// where a lock is waited for.
+/// where an ALTER TABLE goes on for long.
 ///
 /// # Errors
 /// The server cannot be asked, or not about all: what it has answered by then is there.
@@ -54,9 +54,10 @@ async fn ask(
         }
         let [schema, name, column] =
             [&table.schema, &table.name, &table.column].map(|name| quoted(name));
-        let statement = format!("SELECT {column} FROM {schema}.{name} LIMIT 0");
-        let is_shown = match conn.query_drop(statement).await {
-            Ok(()) => Some(true),
+        let statement = format!("SELECT {column} FROM {schema}.{name}");
+        // It is not executed: that would wait for LOCK TABLES of the very client whose statement waits for the answer.
+        let is_shown = match conn.prep(statement).await {
+            Ok(_) => Some(true),
             Err(Error::Server(error)) => is_shown(error.code),
             Err(error) => return Err(error.into()),
         };
