@@ -23,7 +23,8 @@ pub enum Cause {
     /// The transaction is read-only, or the server is a standby. Functions that manage ids are refused there, too.
     ReadOnly,
     /// No id came in time. On PostgreSQL a lock, another refill or a synchronous standby took too long, or the holder of the lock waits for this transaction;
-    /// the detail names the process. In the program the store is slow, or a refill took longer than `wait_ms_max`.
+    /// the detail names the process. In the program the store is slow, or a refill took longer than `wait_ms_max`; or the table is new, and its server has
+    /// not said in time whether `admin` may see it.
     RefillTimeout,
     /// The issuer has stopped, because its ownership is in doubt. On PostgreSQL the worker id or bucket was given to another database, the database is a
     /// copy, or a store that assigns worker ids found another database with the same mark. Set a worker id, or have one assigned

@@ -18,6 +18,7 @@ use keywright_session::{Event, SchemaChanges, StatementOutcome, Traffic};
 
 use crate::metrics::open::OpenConnection;
 use crate::metrics::port::PortFigures;
+use crate::schema::NewTables;
 use crate::status::clients::ListenerFigures;
 
 pub use counted::Metric;
@@ -43,6 +44,8 @@ pub struct Counters {
     ports: Mutex<BTreeMap<String, Arc<PortFigures>>>,
     /// What connections tell each other of changed tables.
     pub schema: Arc<SchemaChanges>,
+    /// Where statements on tables that are new wait for what the servers say of these.
+    pub new_tables: Arc<NewTables>,
     /// What connections have under way on the tables of rules.
     pub traffic: Arc<Traffic>,
 }

@@ -89,6 +89,11 @@ pub enum Unsupported {
     /// The program's own account may not see the table, so nobody knows which ids it has, and it has no fence.
     #[error("a table that the program's own account may not see")]
     TableUnshown,
+    /// The server has not said in time whether the account may see the table.
+    #[error(
+        "a table of which the server has not said whether the program's own account may see it"
+    )]
+    TableUnknown,
     /// The key column came after the statement was prepared.
     #[error("a statement that was prepared before the key column was there: prepare it again")]
     KeyLater,
@@ -222,6 +227,7 @@ impl Unsupported {
             Self::KeyNarrow => "key_narrow",
             Self::TableAhead => "table_ahead",
             Self::TableUnshown => "table_unshown",
+            Self::TableUnknown => "table_unknown",
             Self::KeyLater => "key_later",
             Self::TableChanged => "table_changed",
             Self::Elsewhere => "another_database",

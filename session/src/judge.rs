@@ -230,6 +230,7 @@ impl Reason {
             Self::Explicit => Cause::KeyExplicit,
             Self::Unsupported(Unsupported::TableAhead) => Cause::TableAhead,
             Self::Unsupported(Unsupported::TableUnshown) => Cause::TableUnshown,
+            Self::Unsupported(Unsupported::TableUnknown) => Cause::RefillTimeout,
             Self::AmbiguousId
             | Self::SeveralRows
             | Self::SeveralLoaded
@@ -264,6 +265,10 @@ impl Reason {
             Self::Unsupported(Unsupported::TableUnshown) => {
                 "keywright gives this table no keys: admin, its own account on this server, may not see it, so that it has no fence, and keys may be \
                  ids that it has; grant that account SELECT, ALTER and LOCK TABLES on the table's schema".to_owned()
+            }
+            Self::Unsupported(Unsupported::TableUnknown) => {
+                "keywright gives this table no keys yet: its server has not said in time whether admin, keywright's own account there, may see it; try \
+                 again".to_owned()
             }
             Self::Unsupported(what) => {
                 let has = if column.is_some() { "with" } else { "that may have" };
@@ -323,7 +328,10 @@ pub(crate) fn decide(policy: Policy, facts: &Facts) -> Verdict {
 /// Whether one goes out as it is that this keeps from being read or rewritten. On a table without fence the server would number its rows
 /// among the rule's keys.
 pub(crate) fn decide_unread(policy: Policy, what: Unsupported) -> Result<(), Reason> {
-    let has_no_fence = matches!(what, Unsupported::TableAhead | Unsupported::TableUnshown);
+    let has_no_fence = matches!(
+        what,
+        Unsupported::TableAhead | Unsupported::TableUnshown | Unsupported::TableUnknown
+    );
     match policy.refuses() || policy.has_ahead || has_no_fence {
         true => Err(Reason::Unsupported(what)),
         false => Ok(()),

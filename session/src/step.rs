@@ -79,7 +79,8 @@ pub enum Step {
     Blocked,
     /// Keys are needed; then the same side is asked again.
     Keys(KeyRequest),
-    /// The command at the front waits for other rules: the driver hands them over when they are there, and asks again.
+    /// The command at the front waits for other rules: the driver hands them over when they are there, and asks again. Or it waits for what
+    /// [`crate::Session::awaited_answer`] says.
     Wait,
     /// The first so many bytes are COM_CHANGE_USER: the driver takes over until it succeeded or failed.
     Authenticate(usize),

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::new_tables::Asker;
 use super::schema_refresh::SchemaRefresh;
 use super::stale::raise_stale_tags;
 use super::switching::{Switching, tell_end};
@@ -89,6 +90,7 @@ pub(super) struct Running<'a> {
     /// As it was read.
     config: Arc<Config>,
     schema_refresh: SchemaRefresh,
+    asker: Asker,
     keys: Keys,
     /// What is noted there is of this program, whatever its configuration.
     board: Switchboard,
@@ -251,6 +253,7 @@ impl<'a> Running<'a> {
         let board = Switchboard::new(&keys);
         let schema_refresh =
             SchemaRefresh::begin(effective, Arc::clone(&counters), board.clone(), true).await?;
+        let asker = Asker::begin(Arc::clone(&config), Arc::clone(&counters));
         let in_force = InForce::new(
             keys.clone(),
             Arc::clone(&counters),
@@ -265,6 +268,7 @@ impl<'a> Running<'a> {
             file,
             config,
             schema_refresh,
+            asker,
             keys,
             board,
             part,
@@ -308,7 +312,9 @@ impl<'a> Running<'a> {
 
     /// Tables that come later get the fence where keys are in force.
     fn refresh_schema_now(&mut self) {
-        self.schema_refresh.follow(Arc::new(self.in_force.config()));
+        let config = Arc::new(self.in_force.config());
+        self.asker.follow(Arc::clone(&config));
+        self.schema_refresh.follow(config);
     }
 
     /// Gives a new snapshot whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it

@@ -1,5 +1,4 @@
-//! Reads what is known of the servers' tables: once before rules come into force, and again every `schema_refresh_s` while they are. Tables that
-//! clients fill in between, and that no refresh has shown, are asked about at once.
+//! Reads what is known of the servers' tables: once before rules come into force, and again every `schema_refresh_s` while they are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use keywright_proxy::metrics::{Counters, Metric};
 use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, Snapshot, TableFacts};
 use keywright_store::switch::{PeerReports, Standing, Switchboard};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::check::{self, Inspected};
 use super::left_over;
@@ -20,8 +19,6 @@ use super::unseen_ids::{self, UnseenIds};
 /// How much later than the rules the fence comes where clients are connected, milliseconds: by then what they sent by the old rules
 /// has reached the server.
 const FENCE_LATER_MS: u64 = 1_000;
-/// How often it is asked about tables that are new to the program, milliseconds.
-const ASK_MS: u64 = 1_000;
 
 /// What is known of the servers behind all listeners, and the refresh that is under way.
 pub(super) struct SchemaRefresh {
@@ -35,9 +32,6 @@ pub(super) struct SchemaRefresh {
     passthrough: u64,
     ticks: Interval,
     under_way: JoinSet<Refreshed>,
-    asks: Interval,
-    /// What is asked about tables that are new to the program.
-    asking: JoinSet<()>,
     /// How often tables had been changed when that began.
     began_at: u64,
 }
@@ -119,8 +113,6 @@ impl SchemaRefresh {
         };
         let mut ticks = interval_at(Instant::now() + first, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asks = interval(Duration::from_millis(ASK_MS));
-        asks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(SchemaRefresh {
             config,
             counters,
@@ -130,8 +122,6 @@ impl SchemaRefresh {
             passthrough: 0,
             ticks,
             under_way: JoinSet::new(),
-            asks,
-            asking: JoinSet::new(),
             began_at,
         })
     }
@@ -157,9 +147,6 @@ impl SchemaRefresh {
                         self.refresh();
                     }
                 }
-                _ = self.asks.tick() => self.ask_about_new_tables(),
-                // Who panicked has said so.
-                Some(_) = self.asking.join_next() => {}
                 Some(done) = self.under_way.join_next() => {
                     let before = self.facts();
                     match done {
@@ -175,18 +162,6 @@ impl SchemaRefresh {
                     }
                 }
             }
-        }
-    }
-
-    fn ask_about_new_tables(&mut self) {
-        if !self.asking.is_empty() {
-            return;
-        }
-        let tables = self.counters.schema.tables_to_ask(false);
-        if !tables.is_empty() {
-            let (config, counters) = (Arc::clone(&self.config), Arc::clone(&self.counters));
-            self.asking
-                .spawn(async move { ask_about(&config, &counters, tables).await });
         }
     }
 
@@ -328,9 +303,12 @@ async fn refresh(
     board: Switchboard,
     passthrough: u64,
 ) -> Refreshed {
-    // Before the tables are read: those that may be seen by now are read, too.
+    // Before the tables are read: those that may be seen by now are read, too. To its end, also where a reload ends the refresh: statements may wait
+    // for the answer.
     let tables = counters.schema.tables_to_ask(true);
-    ask_about(&config, &counters, tables).await;
+    let asking = ask_about(Arc::clone(&config), Arc::clone(&counters), tables);
+    // Who panicked has said so.
+    let _ = tokio::spawn(asking).await;
     let apart = board.apart();
     let before = left_over::before(&config, &apart).await;
     let mut inspected = Vec::new();

@@ -69,7 +69,7 @@ enum Halt {
     Stopping,
     /// The connection cannot follow the rules that are in force, and nothing is under way.
     Outdated,
-    /// A statement waits for newer rules.
+    /// A statement waits, mostly for newer rules.
     Wait,
 }
 
@@ -82,6 +82,15 @@ enum Activity {
     Fading,
     /// Before the timer fired last. It is set again when some come.
     Resting,
+}
+
+/// Until when the current statement waits.
+#[derive(Default)]
+struct Waits {
+    /// For newer rules.
+    for_rules: Option<Instant>,
+    /// For what the server says of its table.
+    for_answer: Option<Instant>,
 }
 
 /// A connection whose authentication has succeeded.
@@ -110,8 +119,7 @@ pub struct Relay {
     under_way_since: Option<Instant>,
     /// Whether others wait for that, as they are told.
     is_waited_for: bool,
-    /// Until when the current statement waits for newer rules.
-    waits_until: Option<Instant>,
+    waits: Waits,
     /// What log lines carry.
     span: ConnectionSpan,
 }
@@ -163,7 +171,7 @@ impl Relay {
             updates,
             under_way_since: None,
             is_waited_for: false,
-            waits_until: None,
+            waits: Waits::default(),
             span,
         })
     }
@@ -366,14 +374,14 @@ impl Relay {
                     self.has_said_goodbye = is_goodbye;
                     self.upstream.is_to_close = self.has_left();
                 }
-                self.waits_until = None;
+                self.waits = Waits::default();
                 Moved::Yes
             }
             Step::Consumed(count) => {
                 if let Err(overrun) = from.input.drop_front(count) {
                     return self.overran(of, overrun);
                 }
-                self.waits_until = None;
+                self.waits = Waits::default();
                 Moved::Yes
             }
             // The client has got the error, and still sends more.

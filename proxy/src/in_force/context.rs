@@ -10,6 +10,7 @@ use crate::connection::buffers::Buffers;
 use crate::connection::memory::Memory;
 use crate::in_force::updates::SnapshotReceiver;
 use crate::metrics::Tally;
+use crate::schema::NewTables;
 use crate::status::Status;
 use crate::status::clients::Entered;
 
@@ -34,6 +35,8 @@ pub struct ListenerContext {
     pub entered: Option<Arc<Entered>>,
     /// Where newer rules come from, if any do.
     pub updates: Option<SnapshotReceiver>,
+    /// Where statements on tables that are new wait.
+    pub new_tables: Arc<NewTables>,
 }
 
 impl ListenerContext {

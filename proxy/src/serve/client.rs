@@ -201,6 +201,7 @@ fn relay(
             listener: index,
             held_ms_max: shared.config.held_ms_max(),
         }),
+        new_tables: Arc::clone(&shared.counters.new_tables),
     };
     let stopping = shared.stopping.clone();
     Relay::new(client, upstream, session, login, context, stopping, span)

@@ -1,6 +1,7 @@
 //! The relay between a client and a server that are played by the test.
 
 mod ends;
+mod new_tables;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -54,6 +55,21 @@ fn elsewhere() -> Result<Rule> {
     })
 }
 
+fn facts() -> SessionFacts {
+    SessionFacts {
+        server: Server {
+            flavour: Flavour::MariaDb,
+            version: 101_119,
+        },
+        capabilities: 0,
+        collation: 45,
+        user: Vec::new(),
+        database: None,
+        status: 2,
+        limits: Limits::default(),
+    }
+}
+
 fn relay(
     rules: Vec<Rule>,
     from_client: Stream,
@@ -71,29 +87,14 @@ fn relay_of(
     from_client: Stream,
     to_server: Stream,
 ) -> JoinHandle<std::io::Result<()>> {
-    let facts = SessionFacts {
-        server: Server {
-            flavour: Flavour::MariaDb,
-            version: 101_119,
-        },
-        capabilities: 0,
-        collation: 45,
-        user: Vec::new(),
-        database: None,
-        status: 2,
-        limits: Limits::default(),
-    };
-    let session = made(Session::new(
-        Arc::new(Rules::new(rules, false)),
-        facts.clone(),
-    ));
+    let session = made(Session::new(Arc::new(Rules::new(rules, false)), facts()));
     tokio::task::spawn_local(async move {
         let (keep, stopping) = watch::channel(false);
         let relay = Relay::new(
             from_client,
             to_server,
             session,
-            facts,
+            facts(),
             context,
             stopping,
             ConnectionSpan::new(1),

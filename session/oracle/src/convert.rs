@@ -1,5 +1,7 @@
 //! Values of the interface as the earlier commit has them, and its answers as the one that stands has them.
 
+use std::sync::Arc;
+
 use keywright_core::KeyBatch;
 
 pub(crate) fn form(form: keywright_rewrite::KeyForm) -> before_rewrite::KeyForm {
@@ -80,6 +82,15 @@ pub(crate) fn table(table: &now::TableSnapshot) -> before::TableSnapshot {
             repeatable: of.repeatable,
             is_signed: of.is_signed,
         }),
+    }
+}
+
+pub(crate) fn met(table: &now::MetTable) -> before::MetTable {
+    before::MetTable {
+        server: Arc::clone(&table.server),
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        column: table.column.clone(),
     }
 }
 

@@ -205,14 +205,21 @@ impl SchemaChanges {
         self.now.note_schema_refresh(began_at, is_other);
     }
 
-    /// Of the one that stands: the other may not have it.
+    /// Of the one that stands: in November 2026 others were asked about.
     pub fn tables_to_ask(&self, again: bool) -> Vec<now::MetTable> {
+        self.before.tables_to_ask(again);
         self.now.tables_to_ask(again)
     }
 
     /// The same.
     pub fn note_shown(&self, table: &now::MetTable, is_shown: bool) -> bool {
+        self.before.note_shown(&convert::met(table), is_shown);
         self.now.note_shown(table, is_shown)
+    }
+
+    /// Of the one that stands: the other may not have it.
+    pub fn answers(&self) -> u64 {
+        self.now.answers()
     }
 
     /// As that of one.

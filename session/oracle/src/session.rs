@@ -175,6 +175,11 @@ impl Session {
         same("whether there is something to ask", before, now)
     }
 
+    /// Of the one that stands: the other may not have it.
+    pub fn awaited_answer(&self) -> Option<u64> {
+        self.now.awaited_answer()
+    }
+
     /// As that of one.
     pub fn on_waited(&mut self) {
         self.before.on_waited();

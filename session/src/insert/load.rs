@@ -39,9 +39,9 @@ impl Connection {
         if self.rules.is_ahead(index, schema, name) {
             return self.unsupported(query, Some(index), Unsupported::TableAhead);
         }
-        match self.is_unshown(table, index) {
-            Ok(false) => {}
-            Ok(true) => return self.unsupported(query, Some(index), Unsupported::TableUnshown),
+        match self.unshown(table, index) {
+            Ok(None) => {}
+            Ok(Some(what)) => return self.unsupported(query, Some(index), what),
             Err(question) => return self.ask(&question).into(),
         }
         if self.context.insert_id_set {

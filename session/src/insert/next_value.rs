@@ -80,9 +80,9 @@ impl Connection {
         if self.rules.is_ahead(index, schema, name) {
             return KeysFrom::Unsupported(index, Unsupported::TableAhead);
         }
-        match self.is_unshown(table, index) {
-            Ok(false) => {}
-            Ok(true) => return KeysFrom::Unsupported(index, Unsupported::TableUnshown),
+        match self.unshown(table, index) {
+            Ok(None) => {}
+            Ok(Some(what)) => return KeysFrom::Unsupported(index, what),
             Err(question) => return KeysFrom::Ask(question),
         }
         match decide(self.policy(Some(index)), &Facts::of_next_value()) {

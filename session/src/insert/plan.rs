@@ -166,7 +166,8 @@ impl Connection {
         }
     }
 
-    /// What becomes of a statement that gets keys, or whose rows the server would number, on a table that the program's own account may not see.
+    /// What becomes of a statement that gets keys, or whose rows the server would number, on a table that the program's own account may not see,
+    /// or of which that is not known.
     fn instead_where_unshown(
         &self,
         table: &TableName,
@@ -181,9 +182,9 @@ impl Connection {
         if !is_numbered {
             return None;
         }
-        match self.is_unshown(table, index) {
-            Ok(false) => None,
-            Ok(true) => Some(Err((Some(index), Unsupported::TableUnshown))),
+        match self.unshown(table, index) {
+            Ok(None) => None,
+            Ok(Some(what)) => Some(Err((Some(index), what))),
             Err(question) => Some(Ok(Planned::Ask(question))),
         }
     }

@@ -28,6 +28,7 @@ impl Job {
             Turn::Keys => return Step::Blocked,
         }
         let next = if let Self::Idle = self {
+            connection.table_report.awaited = None;
             connection.command(bytes)
         } else {
             std::mem::replace(self, Self::Idle).go_on(connection, bytes)

@@ -63,7 +63,7 @@ impl Connection {
         asked_at.unwrap_or_else(|| self.schema_changes())
     }
 
-    /// Puts a question to the server.
+    /// Puts a question to the server, or waits until the program has.
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
         self.table_report.asked_at = Some(self.judged_at());
         let mut text = b"SELECT ".to_vec();
@@ -71,6 +71,12 @@ impl Connection {
             Question::Hidden(table) => {
                 let (schema, name) = self.named(table);
                 return self.ask_hidden((schema.to_vec(), name.to_vec()));
+            }
+            Question::Shown(table, answers) => {
+                // A switch need not wait for that.
+                self.leave();
+                self.table_report.awaited = Some((table.clone(), *answers));
+                return Step::Wait;
             }
             Question::Result(query) => {
                 return self.ask_by_preparing(query, Probe::Result);

@@ -4,6 +4,7 @@
 use keywright_rewrite::{ResultColumn, TableName};
 
 use crate::server::context::Named;
+use crate::server::met::MetTable;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen.
 const NO_TABLE: u16 = 1146;
@@ -28,6 +29,8 @@ pub(crate) enum Question {
     Result(Vec<u8>),
     /// What the type of this query is, which is a key.
     KeyType(Vec<u8>),
+    /// Whether the program's own account may see this table, which the program asks by that account; [`crate::SchemaChanges::answers`] so far.
+    Shown(MetTable, u64),
 }
 
 impl Question {
@@ -37,6 +40,7 @@ impl Question {
             Self::Columns(table) | Self::Key(table, _) | Self::Hidden(table) => table,
             // The names in its query are those of the database that is chosen.
             Self::Result(..) | Self::KeyType(..) => return self,
+            Self::Shown(..) => return self,
         };
         table.schema = table.schema.take().or(database.map(<[u8]>::to_vec));
         self
@@ -96,4 +100,8 @@ pub(crate) struct TableReport {
     pub(crate) result: Option<Vec<ResultColumn>>,
     /// What its computed keys are.
     pub(crate) computed: Option<ComputedValues>,
+    /// The command waits for what the program's own account may see of this table; [`crate::SchemaChanges::answers`] so far.
+    pub(crate) awaited: Option<(MetTable, u64)>,
+    /// It has waited for that for too long.
+    pub(crate) is_unanswered: bool,
 }

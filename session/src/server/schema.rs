@@ -19,7 +19,7 @@ pub struct SchemaChanges {
     looked: AtomicU64,
     /// Tables, by schema and name in lower case, with triggers that may read LAST_INSERT_ID(), as the last schema refresh found them.
     watched: RwLock<BTreeSet<(Vec<u8>, Vec<u8>)>>,
-    /// Tables that get keys and that none has shown.
+    /// Tables of rules that none has shown.
     met: MetTables,
 }
 
@@ -63,13 +63,13 @@ impl SchemaChanges {
         !watched.is_empty() && watched.contains(&(name(schema), name(table)))
     }
 
-    /// Tables that get keys, no schema refresh has shown, and the servers are to be asked about by the program's own account: new ones, each once,
-    /// and at a schema refresh (`again`) those that the account may not see, and those of which nothing was answered, too.
+    /// Tables of rules that no schema refresh has shown, and that the servers are to be asked about by the program's own account: those that
+    /// statements wait for since they were asked about last, and at a schema refresh (`again`) all.
     pub fn tables_to_ask(&self, again: bool) -> Vec<MetTable> {
         self.met.to_ask(again)
     }
 
-    /// Whether the program's own account may see such a table. One that it may not see gets no keys from now on. Returns whether that is new.
+    /// Whether the program's own account may see such a table. It gets keys from now on, or none. Returns whether it is new that it gets none.
     pub fn note_shown(&self, table: &MetTable, is_shown: bool) -> bool {
         let is_new = self.met.learn(table, is_shown);
         if is_new {
@@ -77,6 +77,11 @@ impl SchemaChanges {
             self.note_unseen();
         }
         is_new
+    }
+
+    /// How many answers of that kind there were.
+    pub fn answers(&self) -> u64 {
+        self.met.answers()
     }
 
     /// Such tables.

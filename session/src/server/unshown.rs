@@ -1,39 +1,55 @@
-//! Whether a table that no schema refresh has shown gets keys: not one that the program's own account may not see.
+//! Whether a table that no schema refresh has shown gets keys: only one that the program's own account may see.
 
 use std::sync::Arc;
 
-use keywright_rewrite::{KeyForm, TableName};
+use keywright_rewrite::{KeyForm, TableName, Unsupported};
 
 use crate::connection::Connection;
 use crate::rules::{KeyColumnState, Mode};
-use crate::server::met::MetTable;
+use crate::server::met::{MetTable, Standing};
 use crate::server::question::{Described, Question};
 
 impl Connection {
-    /// Whether a table gets no keys since the program's own account may not see it. Not one that is not there by now, of which the server says so
-    /// itself, and no temporary one: so the server is asked what it is.
-    pub(crate) fn is_unshown(&self, table: &TableName, index: usize) -> Result<bool, Question> {
+    /// What keeps a table from getting keys: that the program's own account may not see it, or that this is not known. Not one that is not there by
+    /// now, of which the server says so itself, and no temporary one: so the server is asked what it is.
+    pub(crate) fn unshown(
+        &self,
+        table: &TableName,
+        index: usize,
+    ) -> Result<Option<Unsupported>, Question> {
         let (schema, name) = self.named(table);
         // Of tables that a schema refresh has shown nothing is asked, as a rule.
         if self.table_report.key.is_none() && !self.context.has_key(schema, name) {
-            return Ok(false);
+            return Ok(None);
         }
         let Some(met) = self.met_table(schema, name, index) else {
-            return Ok(false);
+            return Ok(None);
         };
-        let all = self.rules.schema().met();
-        if self.table_report.missing || !all.meet(&met) {
-            return Ok(false);
+        if self.table_report.missing {
+            return Ok(None);
         }
+        let all = self.rules.schema().met();
         let described = self.table_report.described.as_ref();
-        match described.filter(|((of, its), _)| of == schema && its == name) {
-            None => Err(Question::Hidden(table.clone())),
-            Some((_, Described::Temporary)) => Ok(false),
+        let described = described.filter(|((of, its), _)| of == schema && its == name);
+        match described {
+            Some((_, Described::Temporary)) => return Ok(None),
             Some((_, Described::NoTable)) => {
                 all.forget(&met);
-                Ok(false)
+                return Ok(None);
             }
-            Some((_, Described::Other)) => Ok(true),
+            Some((_, Described::Other)) | None => {}
+        }
+        // Before the table is met: an answer that comes meanwhile counts as new.
+        let answers = all.answers();
+        let what = match all.meet(&met) {
+            Standing::Shown => return Ok(None),
+            Standing::Unshown => Unsupported::TableUnshown,
+            Standing::Unanswered if self.table_report.is_unanswered => Unsupported::TableUnknown,
+            Standing::Unanswered => return Err(Question::Shown(met, answers)),
+        };
+        match described {
+            None => Err(Question::Hidden(table.clone())),
+            Some(_) => Ok(Some(what)),
         }
     }
 

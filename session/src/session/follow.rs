@@ -36,8 +36,21 @@ impl Session {
         true
     }
 
+    /// After [`crate::Step::Wait`]: what the command at the front waits for, if that is not other rules. The program asks by its own account
+    /// about the tables of [`crate::SchemaChanges::tables_to_ask`]; the session is to be asked again once [`crate::SchemaChanges::answers`] is not
+    /// this number any more.
+    pub fn awaited_answer(&self) -> Option<u64> {
+        let awaited = self.connection.table_report.awaited.as_ref();
+        awaited.map(|(_, answers)| *answers)
+    }
+
     /// After [`crate::Step::Wait`]: nothing has changed for too long. The command at the front is refused.
     pub fn on_waited(&mut self) {
+        let report = &mut self.connection.table_report;
+        if report.awaited.take().is_some() {
+            report.is_unanswered = true;
+            return;
+        }
         if !self.at_hand_mut().on_waited() {
             self.connection.waited = Some(switching());
         }

@@ -70,6 +70,7 @@ struct Player<'a> {
     /// What the client got since its last act.
     got: Vec<u8>,
     key_requests: u64,
+    questions: u64,
     files: u64,
     is_waiting: bool,
     is_closed: bool,
@@ -106,6 +107,7 @@ pub(crate) fn play(of: &Conversation, reach: &mut Reach, log: &mut Option<Vec<St
         statements: Vec::new(),
         got: Vec::new(),
         key_requests: 0,
+        questions: 0,
         files: 0,
         is_waiting: false,
         is_closed: false,
@@ -325,6 +327,10 @@ impl Player<'_> {
                 side.show(chunks, at_least, random)
             }
             Step::Blocked => false,
+            Step::Wait if self.session.awaited_answer().is_some() => {
+                self.ask_about_new_tables();
+                true
+            }
             Step::Wait => {
                 self.is_waiting = true;
                 false
@@ -401,6 +407,24 @@ impl Player<'_> {
             columns: &["name", "value"],
             rows: vec![vec![value("rule"), value("1")], vec![value("uptime"), None]],
         });
+    }
+
+    /// Whether the program's own account may see tables that are new. Of some nobody answers in time.
+    fn ask_about_new_tables(&mut self) {
+        self.questions += 1;
+        let choice = fastrand::Rng::with_seed(self.of.seed ^ self.questions).u8(0..8);
+        let tables = self.schema.tables_to_ask(false);
+        self.reach.note("waits without an answer", choice == 0);
+        if choice == 0 || tables.is_empty() {
+            self.session.on_waited();
+            return;
+        }
+        for table in &tables {
+            let is_shown = choice > 1;
+            self.reach.note("may not see a table", !is_shown);
+            self.note(|| format!("  sees {table:?}: {is_shown}"));
+            self.schema.note_shown(table, is_shown);
+        }
     }
 
     /// Keys, of which there are none now and then.

@@ -107,6 +107,8 @@ impl Reach {
             "goes on",
             "cannot take other rules",
             "rewrites where it lies",
+            "waits without an answer",
+            "may not see a table",
         ];
         let texts = TEXTS.iter().map(|(_, what)| *what);
         let wanted = others.into_iter().chain(texts);

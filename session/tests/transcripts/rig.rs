@@ -25,6 +25,10 @@ pub(crate) struct Rig {
     pub(crate) fail_keys: bool,
     /// Whether nobody gives keys that are asked for.
     pub(crate) holds_keys: bool,
+    /// What the program knows of changed tables.
+    pub(crate) schema: Arc<SchemaChanges>,
+    /// Whether nobody asks about new tables. Otherwise the program's own account may see all.
+    pub(crate) holds_answers: bool,
     pub(crate) closed: bool,
     pub(crate) at_least: [usize; 2],
     pub(crate) form: KeyForm,
@@ -74,7 +78,9 @@ pub(crate) fn rig_of_table_and_rule(
         key_column,
         traits: None,
     };
-    let rules = Rules::new(vec![r.rule.clone()], false).with_tables(&[table], true);
+    let rules = Rules::new(vec![r.rule.clone()], false)
+        .with_tables(&[table], true)
+        .with_schema(Arc::clone(&r.schema));
     r.s = Session::new(Arc::new(rules), r.facts.clone());
     r
 }
@@ -136,6 +142,8 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         requests: vec![],
         fail_keys: false,
         holds_keys: false,
+        schema: Arc::default(),
+        holds_answers: false,
         closed: false,
         at_least: [0; 2],
         form,
@@ -187,6 +195,15 @@ impl Rig {
                     from.drain(..n);
                 }
                 Step::More { at_least } => self.at_least[side] = at_least,
+                Step::Wait if self.s.awaited_answer().is_some() && !self.holds_answers => {
+                    idle = 0;
+                    let asked = self.schema.tables_to_ask(false);
+                    assert!(!asked.is_empty(), "nobody will answer");
+                    for table in &asked {
+                        self.schema.note_shown(table, true);
+                    }
+                    continue;
+                }
                 Step::Blocked | Step::Wait => {}
                 Step::Keys(request) => {
                     idle = 0;

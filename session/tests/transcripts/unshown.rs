@@ -10,11 +10,12 @@ use super::rig::*;
 const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
 const QUESTION: &str = "SHOW CREATE TABLE `d`.`t`";
 const TOLD: &str = "may not see it";
+const NOT_YET: &str = "has not said in time";
 
 /// No table was shown. `is_refreshed`: a refresh has seen none.
 fn connected(is_refreshed: bool) -> (Rig, Arc<SchemaChanges>) {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    let schema = Arc::new(SchemaChanges::default());
+    let schema = Arc::clone(&r.schema);
     let rules = Rules::new(vec![r.rule_in(Mode::Rewrite)], false);
     let rules = rules.with_tables(&[], is_refreshed);
     let rules = rules.with_schema(Arc::clone(&schema));
@@ -22,7 +23,7 @@ fn connected(is_refreshed: bool) -> (Rig, Arc<SchemaChanges>) {
     (r, schema)
 }
 
-/// A refresh has shown no table. One has the rule's column all the same, and got a key.
+/// A refresh has shown no table. One has the rule's column all the same, and got a key, since the account may see it.
 fn met() -> (Rig, Arc<SchemaChanges>) {
     let (mut r, schema) = connected(true);
     assert!(r.probed(INSERT, "1").contains("SELECT `id` FROM"));
@@ -30,6 +31,28 @@ fn met() -> (Rig, Arc<SchemaChanges>) {
     r.answer(&ok(1, 100));
     r.output();
     (r, schema)
+}
+
+/// The same, before anybody has asked: this statement waits.
+fn waiting(text: &str) -> (Rig, Arc<SchemaChanges>) {
+    let (mut r, schema) = connected(true);
+    r.holds_answers = true;
+    let sent = r.query(text);
+    r.tell(sent, &["id"]);
+    waits(&mut r, text);
+    (r, schema)
+}
+
+/// Neither the server nor the client hears of a statement, nor does it get a key, before there is another answer.
+fn waits(r: &mut Rig, text: &str) {
+    assert_eq!(r.s.awaited_answer(), Some(r.schema.answers()), "{text}");
+    assert!(r.requests.is_empty(), "{text}");
+    assert_eq!(r.output(), b"", "{text}");
+}
+
+/// What goes out once somebody has looked at the statement that waits.
+fn looked_at(r: &mut Rig) -> Vec<u8> {
+    r.answer(b"")
 }
 
 /// The program has asked by its own account.
@@ -69,6 +92,73 @@ fn one_that_it_may_see_gets_keys() {
     let (mut r, schema) = met();
     asked(&schema, true);
     assert!(has(&r.query(INSERT), "LAST_INSERT_ID(101)"));
+}
+
+#[test]
+fn it_waits_until_the_account_was_asked() {
+    for text in [
+        INSERT,
+        "INSERT INTO t (id, a) VALUES (NULL, 1)",
+        "SELECT NEXT VALUE FOR t",
+        "LOAD DATA INFILE 'f' INTO TABLE t (a)",
+    ] {
+        let (mut r, schema) = waiting(text);
+        asked(&schema, false);
+        assert!(has(&looked_at(&mut r), QUESTION), "{text}");
+        r.answer(&rows(&["t", "CREATE TABLE"]));
+        assert!(has(&r.output(), TOLD), "{text}");
+        assert!(r.requests.is_empty(), "{text}");
+        assert_eq!(r.s.awaited_answer(), None, "{text}");
+    }
+    let (mut r, schema) = waiting(INSERT);
+    asked(&schema, true);
+    assert!(has(&looked_at(&mut r), "INSERT INTO t"));
+    assert_eq!(r.requests.len(), 1);
+}
+
+#[test]
+fn so_does_one_that_is_to_be_prepared() {
+    let (mut r, schema) = connected(true);
+    r.holds_answers = true;
+    let sent = stmt_prepare(&mut r, "INSERT INTO t (id, a) VALUES (?, 1)", "1");
+    r.tell(sent.into_bytes(), &["id", "a"]);
+    waits(&mut r, "PREPARE");
+    asked(&schema, false);
+    assert!(has(&looked_at(&mut r), QUESTION));
+    r.answer(&rows(&["t", "CREATE TABLE"]));
+    assert!(has(&r.output(), TOLD));
+}
+
+/// A client that tries again is not refused for ever by a server that answers later.
+#[test]
+fn without_an_answer_it_is_refused_for_now() {
+    let (mut r, schema) = waiting(INSERT);
+    assert_eq!(schema.tables_to_ask(false).len(), 1);
+    r.s.on_waited();
+    assert!(has(&looked_at(&mut r), QUESTION));
+    assert!(r.answer(&rows(&["t", "CREATE TABLE"])).is_empty());
+    let told = r.output();
+    assert!(has(&told, NOT_YET) && has(&told, "#55P03"), "{told:?}");
+    let sent = r.query(INSERT);
+    r.tell(sent, &["id"]);
+    waits(&mut r, INSERT);
+    let again = schema.tables_to_ask(false);
+    assert_eq!(again.len(), 1);
+    for table in again {
+        schema.note_shown(&table, true);
+    }
+    assert!(has(&looked_at(&mut r), "INSERT INTO t"));
+    assert_eq!(r.requests.len(), 1);
+}
+
+#[test]
+fn a_temporary_table_does_not_need_the_answer() {
+    let (mut r, _) = waiting(INSERT);
+    r.s.on_waited();
+    assert!(has(&looked_at(&mut r), QUESTION));
+    let sent = r.answer(&rows(&["t", "CREATE TEMPORARY TABLE"]));
+    assert!(has(&sent, INSERT), "{sent:?}");
+    assert!(r.requests.is_empty());
 }
 
 /// Nobody could be asked about its tables: the listener has no `admin`.

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Activity, Halt, IDLE_MS, Relay};
 use crate::in_force::updates::ConfigUpdates;
+use crate::schema::new_tables::ANSWER_MS_MAX;
 
 /// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
 const AT_FENCE_MS_MAX: u64 = 3_000;
@@ -130,8 +131,12 @@ impl Relay {
         update
     }
 
-    /// A statement waits for newer rules; false if the connection cannot go on with them.
+    /// A statement waits for newer rules, or for what the server says of its table; false if the connection cannot go on.
     pub(super) async fn wait(&mut self) -> bool {
+        if let Some(answers) = self.session.awaited_answer() {
+            self.wait_for_answer(answers).await;
+            return true;
+        }
         let before = self.session.version();
         let can_go_on = match self.follow() {
             RulesUpdate::Taken => self.session.version() != before,
@@ -150,13 +155,24 @@ impl Relay {
             false => updates.held_ms_max(),
         };
         let limit = Duration::from_millis(limit);
-        let until = *self.waits_until.get_or_insert(Instant::now() + limit);
+        let until = *self.waits.for_rules.get_or_insert(Instant::now() + limit);
         let other = updates.wait_for(before);
         if timeout_at(until, other).await.is_err() {
-            self.waits_until = None;
+            self.waits.for_rules = None;
             self.session.on_waited();
         }
         true
+    }
+
+    /// A statement's table is new, and the program asks its server about it. The answer may be about another one.
+    async fn wait_for_answer(&mut self, answers: u64) {
+        let limit = Duration::from_millis(ANSWER_MS_MAX);
+        let until = *self.waits.for_answer.get_or_insert(Instant::now() + limit);
+        let other = self.context.new_tables.answered(answers);
+        if timeout_at(until, other).await.is_err() {
+            self.waits.for_answer = None;
+            self.session.on_waited();
+        }
     }
 
     /// The client is told that the connection ends, since it cannot follow the rules that are in force.
