@@ -74,7 +74,8 @@ pub struct Era {
     pub generation: u64,
     /// Keys begin at this moment or later, unix milliseconds.
     pub floor_ms: i64,
-    /// The last moment at which the store's server may have been started, by the asker's clock, unix milliseconds; `None`: it has none that says so.
+    /// The last moment at which the store's server may have been started, by the asker's clock, unless its own was set forward since, unix
+    /// milliseconds; `None`: it has none that says so.
     pub started_ms: Option<i64>,
 }
 
@@ -125,12 +126,10 @@ pub fn plan_claim(
     check_age(rows, claimant, era)?;
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
+    let granted_ms = granted_before_start_ms(era, limits);
+    let floor_ms = era.floor_ms.max(granted_ms);
     let next_state = above_other_layouts(rows, &claimant.layout)
-        .max(state_from(&claimant.layout, era.floor_ms))
-        .max(state_from(
-            &claimant.layout,
-            granted_before_start_ms(era, limits),
-        ))
+        .max(state_from(&claimant.layout, floor_ms))
         .max(claimant.floor_state);
     let recorded = recorded(found, claimant, limits.now_ms);
     let plan = plan_from(&claimant.layout, recorded, limits, next_state);
@@ -139,7 +138,7 @@ pub fn plan_claim(
             layout: claimant.layout.to_string(),
         });
     }
-    check_layouts(rows, claimant, plan.start_state)?;
+    check_layouts(rows, claimant, (plan.start_state, granted_ms))?;
     Ok(Claim {
         worker_id,
         epoch_found: found.map(|row| row.epoch),
@@ -149,8 +148,9 @@ pub fn plan_claim(
     })
 }
 
-/// What was granted before the store's server was started lies before this moment, as far as a bound of another server does: since then nobody
-/// is granted anything but by what the rows say. 0: it has no server that says when that was.
+/// What was granted before the store's server was started lies before this moment, as what a bound of another server may lack does: if all have
+/// these limits, and nobody had begun ahead of the clock just before. Since then nobody is granted anything but by what the rows say. 0: it has no
+/// server that says when that was.
 fn granted_before_start_ms(era: &Era, limits: &TakeoverLimits) -> i64 {
     let reach = |started_ms: i64| {
         let past_lead_ms = started_ms.saturating_add_unsigned(limits.lead_ms_max);
@@ -317,8 +317,12 @@ fn first_from(layout: &Layout, tick: u64) -> u64 {
 }
 
 /// Two layouts divide an id differently, so what is one worker's time may be another's worker id: ids of a new layout must
-/// all be greater than every id of an old one, of any worker.
-fn check_layouts(rows: &[LeaseRow], claimant: &Claimant, start_state: u64) -> Result<(), NoLease> {
+/// all be greater than every id of an old one, of any worker, also of one that was granted more than the rows say, up to `granted_ms`.
+fn check_layouts(
+    rows: &[LeaseRow],
+    claimant: &Claimant,
+    (start_state, granted_ms): (u64, i64),
+) -> Result<(), NoLease> {
     let new = &claimant.layout;
     let smallest = new.smallest_id_from(start_state >> new.sequence_bits());
     for row in rows.iter().filter(|row| row.layout != *new) {
@@ -328,7 +332,8 @@ fn check_layouts(rows: &[LeaseRow], claimant: &Claimant, start_state: u64) -> Re
                 layout: row.layout.to_string(),
             });
         }
-        let used = state_from(&row.layout, row.hi_ms) >> row.layout.sequence_bits();
+        let used_ms = row.hi_ms.max(granted_ms);
+        let used = state_from(&row.layout, used_ms) >> row.layout.sequence_bits();
         if smallest <= row.layout.largest_id_below(used) {
             return Err(NoLease::LayoutOverlap {
                 worker_id: row.worker_id,

@@ -79,7 +79,7 @@ pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
 pub use store::assigned_admin::ReleasedNumber;
-pub use store::lease_rows::WorkerRow;
+pub use store::lease_list::WorkerRow;
 pub use store::restored::{RestoredBuckets, RestoredStore, RestoredTag};
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
@@ -9,8 +10,12 @@ use tokio::time::Instant;
 /// What counts as lost when a program begins: of what was before its first connection it knows nothing, so it looks once.
 const BEFORE: u64 = 1;
 
-/// A server that has run for no longer counts as just started where nothing was lost yet, whole seconds.
-const NEW_UP_S_MAX: u64 = 1;
+/// A server that has run for no longer counts as just started where nothing was lost yet, whole seconds. MySQL and MariaDB may say one second too much.
+const NEW_UP_S_MAX: u64 = 2;
+
+/// A server that does not say how long it has run counts as just started again only so long after nothing was reserved for that reason, milliseconds.
+/// Otherwise keys would stop for as long as something fails now and then.
+const SETTLED_MS_MIN: u64 = 10_000;
 
 /// Losses, and the looks behind them. Behind a loss the server may be another one, or may have older data.
 #[derive(Debug)]
@@ -19,6 +24,8 @@ pub(crate) struct Losses {
     lost: AtomicU64,
     /// How many there had been when somebody looked last.
     looked: AtomicU64,
+    /// How many looks have found that the store's server may have been started since this program knew it.
+    restarts: AtomicU64,
     moments: Mutex<Moments>,
     /// Held by whoever looks.
     pub(crate) looking: AsyncMutex<()>,
@@ -37,6 +44,7 @@ impl Default for Losses {
         Self {
             lost: AtomicU64::new(BEFORE),
             looked: AtomicU64::new(0),
+            restarts: AtomicU64::new(0),
             moments: Mutex::default(),
             looking: AsyncMutex::default(),
         }
@@ -69,8 +77,20 @@ impl Losses {
         answered_at.map(|answered_at| answered_at.elapsed().as_secs().saturating_add(1))
     }
 
-    /// How many losses there are. Another number than before: something was lost since.
-    pub(crate) fn count(&self) -> u64 {
+    /// Whether a server that does not say how long it has run is to be taken for one that was restarted.
+    pub(crate) fn may_settle_again(&self) -> bool {
+        let until = self.moments().settles_until;
+        let pause = Duration::from_millis(SETTLED_MS_MIN);
+        until.is_none_or(|until| until + pause <= Instant::now())
+    }
+
+    /// Another number than before: the store's server may have been started since.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::Acquire)
+    }
+
+    /// How many losses there are.
+    fn count(&self) -> u64 {
         self.lost.load(Ordering::Acquire)
     }
 
@@ -80,10 +100,11 @@ impl Losses {
         (lost != self.looked.load(Ordering::Acquire)).then_some(lost)
     }
 
-    /// Somebody has looked behind so many, and nothing is reserved before that moment.
+    /// Somebody has looked behind so many. Of a server that may have been started since, nothing is reserved before that moment.
     pub(crate) fn has_looked(&self, lost: u64, settles_until: Option<Instant>) {
         if settles_until.is_some() {
             self.moments().settles_until = settles_until;
+            self.restarts.fetch_add(1, Ordering::AcqRel);
         }
         self.looked.store(lost, Ordering::Release);
     }
@@ -105,7 +126,7 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::Losses;
+    use super::{Losses, NEW_UP_S_MAX, SETTLED_MS_MIN};
 
     /// Losses of a program that has met the server, and looked.
     fn looked() -> Losses {
@@ -138,10 +159,10 @@ mod tests {
     fn a_program_that_begins_looks_once_and_takes_a_young_server_for_one_that_was_restarted() {
         let losses = Losses::default();
         assert!(losses.to_look_at().is_some());
-        assert_eq!(losses.new_up_s_max(), Some(1));
+        assert_eq!(losses.new_up_s_max(), Some(NEW_UP_S_MAX));
         // Whatever else it has asked the server before.
         losses.note_answer();
-        assert_eq!(losses.new_up_s_max(), Some(1));
+        assert_eq!(losses.new_up_s_max(), Some(NEW_UP_S_MAX));
         assert_eq!(looked().to_look_at(), None);
     }
 
@@ -164,5 +185,32 @@ mod tests {
         losses.note_answer();
         let up_s_max = losses.new_up_s_max().unwrap();
         assert!((31..60).contains(&up_s_max), "{up_s_max}");
+    }
+
+    /// A lease is compared with the store behind a restart, and not whenever something fails.
+    #[test]
+    fn only_a_look_that_finds_a_restart_counts_as_one() {
+        let losses = looked();
+        for (settles_until, restarts) in [(None, 0), (Some(Instant::now()), 1)] {
+            losses.lose();
+            assert_eq!(losses.restarts(), 0);
+            let lost = losses.to_look_at().unwrap();
+            losses.has_looked(lost, settles_until);
+            assert_eq!(losses.restarts(), restarts);
+        }
+    }
+
+    #[test]
+    fn a_server_that_never_says_how_long_it_has_run_does_not_stop_keys_for_ever() {
+        let losses = looked();
+        assert!(losses.may_settle_again());
+        let settled = |ms_ago: u64| {
+            let until = Instant::now().checked_sub(Duration::from_millis(ms_ago));
+            losses.moments().settles_until = until;
+            losses.may_settle_again()
+        };
+        assert!(!settled(0));
+        assert!(!settled(SETTLED_MS_MIN / 2));
+        assert!(settled(SETTLED_MS_MIN));
     }
 }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::settings::StoreSettings;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag, By};
-use crate::store::lease_rows::{ListLeases, WorkerRow};
+use crate::store::lease_list::{ListLeases, WorkerRow};
 use crate::store::restored::{Restore, RestoredStore};
 use crate::store::schema::Init;
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};

@@ -260,6 +260,31 @@ fn it_starts_above_all_that_was_granted_before_the_server_was_started() {
     assert_eq!(start(None, -60_000), -60_000);
 }
 
+/// Its ids are greater than all that the rows tell of, and smaller than some that a holder may have been granted beyond.
+#[test]
+fn another_layout_gives_greater_ids_than_all_that_was_granted_before_the_server_was_started() {
+    // Twitter's epoch, and half a minute.
+    let later = Layout::parse("twitter,epoch=1288835004657").unwrap();
+    let old = LeaseRow {
+        hi_ms: NOW_MS - 60_000,
+        ..row(1, None)
+    };
+    let plan = |started_ms: i64| {
+        let era = Era {
+            started_ms: Some(started_ms),
+            ..Era::default()
+        };
+        let rows = std::slice::from_ref(&old);
+        plan_claim(rows, &claimant(Some(2), later), &LIMITS, &era)
+    };
+    assert!(plan(NOW_MS - 600_000).is_ok());
+    let overlap = plan(NOW_MS);
+    assert!(
+        matches!(overlap, Err(NoLease::LayoutOverlap { worker_id: 1, .. })),
+        "{overlap:?}"
+    );
+}
+
 /// It says nothing of a store that has gone back: whoever knows that it has takes nothing.
 #[test]
 fn a_server_that_was_started_makes_up_for_no_bound_that_is_lost() {

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 
 use super::bucket_rows::Leased;
-use super::look_back::{started_ms, was_started_within};
 use super::switch_rows::make;
+use super::uptime::{started_ms, was_started_since};
 use super::worker_id_rows::RecordedIds;
 use super::worker_row::NewOwner;
 use super::{
     Link, Row, StoreError, Transaction, bucket_rows, column, number_table, values, worker_id_rows,
 };
+use crate::clock::Clock;
 use crate::engine::words::Words;
 use crate::lease::space::Space;
 use crate::lease::{
@@ -35,6 +36,8 @@ pub(crate) struct TakeLease<'a> {
     /// `server` is filled in when the connection is known.
     pub(crate) claimant: Claimant,
     pub(crate) limits: TakeoverLimits,
+    /// The clock of `limits`, which may have been read long before the store is asked.
+    pub(crate) clock: &'a dyn Clock,
     /// What the configuration says.
     pub(crate) worker_ids: WorkerIds,
     /// Whether buckets of readable ids are divided among several stores.
@@ -57,7 +60,7 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         link.begin().await?;
         claimant.server.clone_from(&link.server.identity);
         let era = Era {
-            started_ms: started_ms(link, self.limits.now_ms).await?,
+            started_ms: started_ms(link, self.clock).await?,
             ..era(link, self.space).await?
         };
         lock_all(link).await?;
@@ -193,8 +196,8 @@ pub(crate) enum Extension {
     },
     /// Tables have gone over to these keys, or left them, and we do not follow yet.
     Superseded,
-    /// It says what we wrote last, but has expired, and the store's server was started since we wrote it. If an older state was put back then, somebody
-    /// else may have had it in between: it is to be taken over anew.
+    /// It says what we wrote last, but may have expired, and the store's server may have been started since we wrote it. If an older state was put back
+    /// then, somebody else may have had it in between: it is to be taken over anew.
     Doubtful,
     /// It is not ours any more.
     Lost,
@@ -205,8 +208,9 @@ pub(crate) enum Extension {
 pub(crate) struct ExtendLease<'a> {
     pub(crate) space: Space,
     pub(crate) held: &'a HeldLease,
-    /// How long ago the row was written last, milliseconds, at least.
-    pub(crate) written_ms_ago: u64,
+    /// What the clock showed before the row was written last, with time in which the machine was suspended.
+    pub(crate) written_boot_ms: u64,
+    pub(crate) clock: &'a dyn Clock,
     /// The request, but for the bound, which is read; `None`: only renew.
     pub(crate) request: Option<BoundRequest>,
     /// Where to note the bound before it is sent, so that one of unknown outcome is recognised later.
@@ -229,8 +233,7 @@ impl Transaction<Extension> for ExtendLease<'_> {
             .first(select, values![space, self.held.worker_id])
             .await?;
         let found = found.as_ref().map(read_row).transpose()?;
-        let has_expired = found.as_ref().is_some_and(|row| row.expired);
-        let is_doubtful = has_expired && was_started_within(link, self.written_ms_ago).await?;
+        let is_doubtful = self.is_doubtful(found.as_ref(), link).await?;
         let hi_ms = match standing(found.as_ref(), self.held, &link.server.identity) {
             Standing::Ours { hi_ms: _ } if is_doubtful => {
                 link.rollback().await?;
@@ -283,6 +286,21 @@ impl Transaction<Extension> for ExtendLease<'_> {
     }
 }
 
+impl ExtendLease<'_> {
+    /// Whether somebody else may have had it since it was written, and an older state been put back after that.
+    async fn is_doubtful(
+        &self,
+        found: Option<&LeaseRow>,
+        link: &mut Link,
+    ) -> Result<bool, StoreError> {
+        // What was put back may expire later, and so may anything by a clock that was set back.
+        let held_ms = self.clock.readings().boot_ms;
+        let held_ms = held_ms.saturating_sub(self.written_boot_ms);
+        let may_have_expired = found.is_some_and(|row| row.expired) || held_ms >= self.lease_ms;
+        Ok(may_have_expired && was_started_since(link, self.clock, self.written_boot_ms).await?)
+    }
+}
+
 /// A lease to be given up. Its bound stays: whoever takes it over starts there.
 #[derive(Debug)]
 pub(crate) struct ReleaseLease<'a> {
@@ -300,54 +318,6 @@ impl Transaction<()> for ReleaseLease<'_> {
         link.change(update, values).await?;
         Ok(())
     }
-}
-
-/// Reads all leases, for people.
-#[derive(Debug)]
-pub(crate) struct ListLeases;
-
-impl Transaction<Vec<WorkerRow>> for ListLeases {
-    async fn run(&self, link: &mut Link) -> Result<Vec<WorkerRow>, StoreError> {
-        let select = format!(
-            "SELECT space, worker_id, owner, holder, epoch, hi_ms, layout, server, \
-             expires_at <= {} AS expired FROM keywright_worker ORDER BY space, worker_id",
-            link.words().now()
-        );
-        let rows = link.rows(select, Vec::new()).await?;
-        rows.iter()
-            .map(|row| {
-                let owner: Option<String> = column(row, "owner")?;
-                Ok(WorkerRow {
-                    space: column(row, "space")?,
-                    worker_id: column(row, "worker_id")?,
-                    is_leased: owner.is_some() && column::<i64>(row, "expired")? == 0,
-                    holder: column(row, "holder")?,
-                    epoch: column(row, "epoch")?,
-                    hi_ms: column(row, "hi_ms")?,
-                    layout: column(row, "layout")?,
-                })
-            })
-            .collect()
-    }
-}
-
-/// A lease, as people see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerRow {
-    /// `snowflake` or `readable`.
-    pub space: String,
-    /// The worker id, or the bucket of readable ids.
-    pub worker_id: u32,
-    /// Whether somebody holds it and has renewed it in time.
-    pub is_leased: bool,
-    /// Host and process of whoever holds or held it.
-    pub holder: Option<String>,
-    /// Counts owners.
-    pub epoch: u64,
-    /// The bound, unix milliseconds.
-    pub hi_ms: i64,
-    /// The layout of its ids.
-    pub layout: String,
 }
 
 /// What holds for all leases of a space. It stays until the transaction ends: a change locks this row before any lease.

@@ -10,6 +10,7 @@ use tracing::warn;
 
 use super::gone_back::{GoneBack, Untold, behind, failure, marked};
 use super::tag_read::{key_space, read_any_row};
+use super::uptime::{Uptime, uptime};
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{TagRow, has_gone_back};
 
@@ -115,9 +116,11 @@ pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), Stor
         return Ok(());
     };
     let mut settles = None;
-    if store.dialect.is_own() && link.ranges().is_none() {
+    if link.ranges().is_none() {
         settles = settles_until(store, link).await?;
-        compare(store, link).await?;
+        if store.dialect.is_own() {
+            compare(store, link).await?;
+        }
     }
     losses.has_looked(lost, settles);
     Ok(())
@@ -181,34 +184,13 @@ async fn look_at(store: &Store, tag: &Tag, seen: u64, link: &mut Link) -> Result
 
 /// Until when nothing is reserved from a server that may have been started since this program knows it; nothing: it was not, or there is none.
 async fn settles_until(store: &Store, link: &mut Link) -> Result<Option<Instant>, StoreError> {
-    let Some(up_s) = uptime_s(link).await? else {
-        return Ok(None);
+    let losses = &store.losses;
+    let is_new = match uptime(link).await? {
+        Some(Uptime::Seconds(up_s)) => losses
+            .new_up_s_max()
+            .is_none_or(|up_s_max| up_s <= up_s_max),
+        Some(Uptime::Unreadable) => losses.may_settle_again(),
+        None => false,
     };
-    let up_s_max = store.losses.new_up_s_max();
-    let is_new = up_s_max.is_none_or(|up_s_max| up_s <= up_s_max);
     Ok(is_new.then(|| Instant::now() + Duration::from_millis(SETTLE_MS)))
-}
-
-/// How long the server has run, whole seconds; nothing: this engine has none that is restarted. It may say that it has run for longer than it takes
-/// connections. One that says nothing that can be read may have been started just now.
-async fn uptime_s(link: &mut Link) -> Result<Option<u64>, StoreError> {
-    let Some(query) = link.words().uptime_s() else {
-        return Ok(None);
-    };
-    let found = link.first(query, Vec::new()).await?;
-    let up_s: Option<String> = found.map(|row| column(&row, "Value")).transpose()?;
-    Ok(Some(up_s.and_then(|text| text.parse().ok()).unwrap_or(0)))
-}
-
-/// The last moment at which the server may have been started, where it is `now_ms` by the asker's clock, unix milliseconds.
-pub(super) async fn started_ms(link: &mut Link, now_ms: i64) -> Result<Option<i64>, StoreError> {
-    let up_s = uptime_s(link).await?;
-    Ok(up_s.map(|up_s| now_ms.saturating_sub_unsigned(up_s.saturating_mul(1_000))))
-}
-
-/// Whether the server may have been started within so many milliseconds.
-pub(super) async fn was_started_within(link: &mut Link, ms: u64) -> Result<bool, StoreError> {
-    let up_s = uptime_s(link).await?;
-    // It counts whole seconds.
-    Ok(up_s.is_some_and(|up_s| up_s <= (ms / 1_000).saturating_add(1)))
 }

@@ -51,8 +51,8 @@ struct Keeper {
     suspended: bool,
     /// When the lease was written last, by the clock that counts time in which the machine was suspended.
     written_boot_ms: u64,
-    /// How many connections had been lost when it was compared with the store last.
-    lost: u64,
+    /// How many restarts of the store's server had been found when it was compared with the store last.
+    restarts: u64,
 }
 
 /// Keeps a lease until the source is closed; then gives it up.
@@ -69,7 +69,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         floor_state: 0,
         suspended: false,
         written_boot_ms: 0,
-        lost: 0,
+        restarts: 0,
         supply,
         store,
     };
@@ -136,7 +136,7 @@ impl Keeper {
             (followed.generation, followed.floor_state)
         };
         self.floor_state = self.floor_state.max(floor_state);
-        self.lost = self.store.losses.count();
+        self.restarts = self.store.losses.restarts();
         let request = TakeLease {
             space: self.supply.space,
             claimant: Claimant {
@@ -152,6 +152,7 @@ impl Keeper {
                 generation,
             },
             limits: settings.takeover(readings.wall_ms),
+            clock: &*self.supply.clock,
             worker_ids: settings.worker_ids.clone(),
             must_be_divided: self.supply.must_be_divided,
             holder: &self.holder,
@@ -269,11 +270,12 @@ impl Keeper {
         let request = need.map(|need| self.request(need));
         let attempted_ms = AtomicI64::new(held.attempted_ms);
         let boot_ms = supply.clock.readings().boot_ms;
-        self.lost = self.store.losses.count();
+        self.restarts = self.store.losses.restarts();
         let transaction = ExtendLease {
             space: supply.space,
             held: &held,
-            written_ms_ago: boot_ms.saturating_sub(self.written_boot_ms),
+            written_boot_ms: self.written_boot_ms,
+            clock: &*supply.clock,
             request,
             attempted_ms: &attempted_ms,
             lease_ms: supply.settings.lease_ms,

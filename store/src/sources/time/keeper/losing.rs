@@ -21,10 +21,10 @@ impl Keeper {
         self.supply.demand.look_at(own)
     }
 
-    /// Whether the lease is to be renewed, though nobody waits for anything: it is time, or behind a connection that was lost the store may say
-    /// something else of it.
+    /// Whether the lease is to be renewed, though nobody waits for anything: it is time, or the store's server was restarted and may say something else
+    /// of it. Who looks for restarts does so as often.
     pub(super) fn is_due(&self, renew_at: Instant) -> bool {
-        Instant::now() >= renew_at || self.store.losses.count() != self.lost
+        Instant::now() >= renew_at || self.store.losses.restarts() != self.restarts
     }
 
     /// The lease is another's: nothing is taken from its word any more.
