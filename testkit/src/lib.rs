@@ -53,7 +53,7 @@ pub use pg::server::{PgServer, PgServerBuilder, Replication, Stop};
 pub use pg::shared::{SharedServer, TestDatabase};
 pub use pg::suite::{PgSuite, SuiteOutcome};
 pub use pg::version::PgVersion;
-pub use proxy::config::{ProxyConfig, make_store};
+pub use proxy::config::{NEW_UP_S_MAX, ProxyConfig, make_store};
 pub use proxy::process::ProxyProcess;
 pub use wire::{
     Attribute, Column, Done, Login, Param, Reply, Rows, SqlFault, Statement, Value, Wire,

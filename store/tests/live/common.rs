@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::etcd_rows::in_etcd;
-use crate::put_back::{mysql_up_s, postgres_up_s, until_known};
+use crate::put_back::{postgres_up_s, until_known};
 
 /// What a store runs on.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +158,7 @@ impl Schema {
     pub fn on(flavour: Flavour, name: &str) -> Result<Schema> {
         let server = Upstream::shared(flavour)?;
         server.run("", &format!("CREATE DATABASE {name}"))?;
-        until_known(|| mysql_up_s(&server))?;
+        until_known(|| server.up_s())?;
         Ok(Schema {
             at: At::Server(server),
             name: name.to_owned(),

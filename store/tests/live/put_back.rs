@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Context;
 use keywright_core::Cause;
 use keywright_store::RawStoreSettings;
-use keywright_testkit::{Flavour, PgServer, Result, Upstream, WAIT_MAX, wait_until};
+use keywright_testkit::{Flavour, NEW_UP_S_MAX, PgServer, Result, Upstream, WAIT_MAX, wait_until};
 
 use crate::common::{
     Engine, IssuedLog, in_postgres, open, raw, raw_postgres, runtime, segment, small_steps, tag,
@@ -17,17 +17,12 @@ use crate::rewound::{take, take_until_refused};
 
 /// Waits until no program that begins takes the server for one that was started just now: such a program reserves nothing at first.
 pub fn until_known(up_s: impl Fn() -> Result<u64>) -> Result<()> {
-    wait_until("a server that is not new", WAIT_MAX, || Ok(up_s()? > 1))
+    wait_until("a server that is not new", WAIT_MAX, || {
+        Ok(up_s()? > NEW_UP_S_MAX)
+    })
 }
 
 /// How long a server has run, seconds.
-pub fn mysql_up_s(server: &Upstream) -> Result<u64> {
-    let status = server.run("", "SHOW GLOBAL STATUS LIKE 'Uptime'")?;
-    let up_s = status.first().and_then(|row| row.get(1));
-    Ok(up_s.context("no uptime")?.parse()?)
-}
-
-/// The same.
 pub fn postgres_up_s(server: &PgServer) -> Result<u64> {
     let up_s = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp() - pg_postmaster_start_time())) AS bigint)";
     let rows = in_postgres(server, "postgres", up_s)?;
@@ -94,6 +89,14 @@ impl OwnServer {
         match self {
             OwnServer::MySql(_) => "'2000-01-01'",
             OwnServer::Postgres(_) => "0",
+        }
+    }
+
+    /// The same, later than any test.
+    pub fn far_ahead(&self) -> &'static str {
+        match self {
+            OwnServer::MySql(_) => "'2200-01-01'",
+            OwnServer::Postgres(_) => "7258118400000",
         }
     }
 

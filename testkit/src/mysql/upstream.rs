@@ -8,6 +8,8 @@ mod programs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
+use anyhow::Context;
+
 use super::client;
 use crate::machine::scratch::Scratch;
 use crate::{Account, Flavour, Login, Result, Wire};
@@ -67,6 +69,16 @@ impl Upstream {
     /// A [`crate::MariaError`] when the server refused a statement; others when there is no server or no client.
     pub fn run(&self, database: &str, sql: &str) -> Result<Vec<Vec<String>>> {
         client::run_file(&self.socket(), database, sql)
+    }
+
+    /// How long it has run by its own word, seconds.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn up_s(&self) -> Result<u64> {
+        let status = self.run("", "SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+        let up_s = status.first().and_then(|row| row.get(1));
+        Ok(up_s.context("no uptime")?.parse()?)
     }
 
     /// Connects over TCP as root and shows everything on the wire.

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Result, Upstream, workspace_root};
+use crate::{Result, Upstream, WAIT_MAX, wait_until, workspace_root};
+
+/// A program that meets a store's server takes it for one that was started just now if it has run for no longer, seconds. It reserves nothing at first.
+pub const NEW_UP_S_MAX: u64 = 2;
 
 /// What a proxy is told. The ports it listens on are chosen when it starts.
 #[derive(Debug, Clone, Default)]
@@ -117,7 +120,8 @@ impl ProxyConfig {
     }
 }
 
-/// Makes a schema with the store's tables and these tags, each with its first id; returns the store's URL.
+/// Makes a schema with the store's tables and these tags, each with its first id; returns the store's URL. Programs reserve from it at once: some are
+/// not to wait for as long as they would on a new server.
 ///
 /// # Errors
 /// The server refuses.
@@ -131,6 +135,9 @@ pub fn make_store(server: &Upstream, schema: &str, tags: &[(&str, u64)]) -> Resu
             &format!("INSERT INTO keywright_segment (tag, hi) VALUES ('{tag}', {first})"),
         )?;
     }
+    wait_until("a server that is not new", WAIT_MAX, || {
+        Ok(server.up_s()? > NEW_UP_S_MAX)
+    })?;
     Ok(format!("mysql://root@127.0.0.1:{}/{schema}", server.port()))
 }
 
