@@ -99,12 +99,6 @@ impl MetTables {
         Standing::Unanswered
     }
 
-    /// It is not there any more.
-    pub(super) fn forget(&self, table: &MetTable) {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        tables.remove(table);
-    }
-
     /// Those that are to be asked about, which counts as done: those without an answer that were met since they were asked about last, and if a refresh
     /// begins (`again`) all. Those that are not met any more do not stay, but for those that are not shown: each of their answers would be news.
     pub(super) fn to_ask(&self, again: bool) -> Vec<MetTable> {
@@ -255,12 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_was_never_met_is_not_learnt() {
+    fn what_was_never_met_is_not_learnt() {
         let met = MetTables::default();
         assert!(!met.learn(&table("t"), false));
-        met.meet(&table("t"));
-        met.learn(&table("t"), false);
-        met.forget(&table("t"));
         assert_eq!(met.meet(&table("t")), Standing::Unanswered);
     }
 

@@ -66,9 +66,7 @@ pub(crate) enum KeyThere {
 pub(crate) enum Described {
     /// A temporary one.
     Temporary,
-    /// There is none.
-    NoTable,
-    /// Something else, or the server does not say.
+    /// Something else, or nothing, or the server does not say.
     Other,
 }
 

@@ -2,12 +2,12 @@
 
 use keywright_rewrite::{InsertHead, quote_name};
 use keywright_wire::bytes::Reader;
-use keywright_wire::packets::{error_of, only_row, packets};
+use keywright_wire::packets::{only_row, packets};
 
 use crate::connection::Connection;
 use crate::server::context::{Named, Temporary};
 use crate::server::probe::Probe;
-use crate::server::question::{Described, says_no_table};
+use crate::server::question::Described;
 use crate::step::Step;
 
 /// How many temporary tables are remembered. The rows of one that is not get keys of the rule whose table it hides.
@@ -122,10 +122,9 @@ impl Connection {
     /// The server's answer: an error where there is no table at all.
     pub(crate) fn answer_temporary(&mut self, name: &Named, answer: &[u8]) {
         let is_there = self.tells_temporary(answer) == Some(true);
-        let described = match error_of(answer) {
-            _ if is_there => Described::Temporary,
-            Some(error) if says_no_table(error) => Described::NoTable,
-            Some(_) | None => Described::Other,
+        let described = match is_there {
+            true => Described::Temporary,
+            false => Described::Other,
         };
         self.table_report.described = Some((name.clone(), described));
         let mut tables = self.context.temporary.iter();

@@ -10,8 +10,8 @@ use crate::server::met::{MetTable, Standing};
 use crate::server::question::{Described, Question};
 
 impl Connection {
-    /// What keeps a table from getting keys: that the program's own account may not see it, or that this is not known. Not one that is not there by
-    /// now, of which the server says so itself, and no temporary one: so the server is asked what it is.
+    /// What keeps a table from getting keys: that the program's own account may not see it, or that this is not known. No temporary one: so the server
+    /// is asked what it is. One that is not there may be a moment later, under the name of another that has ids.
     pub(crate) fn unshown(
         &self,
         table: &TableName,
@@ -25,19 +25,11 @@ impl Connection {
         let Some(met) = self.met_table(schema, name, index) else {
             return Ok(None);
         };
-        if self.table_report.missing {
-            return Ok(None);
-        }
         let all = self.rules.schema().met();
         let described = self.table_report.described.as_ref();
         let described = described.filter(|((of, its), _)| of == schema && its == name);
-        match described {
-            Some((_, Described::Temporary)) => return Ok(None),
-            Some((_, Described::NoTable)) => {
-                all.forget(&met);
-                return Ok(None);
-            }
-            Some((_, Described::Other)) | None => {}
+        if let Some((_, Described::Temporary)) = described {
+            return Ok(None);
         }
         // Before the table is met: an answer that comes meanwhile counts as new.
         let answers = all.answers();
