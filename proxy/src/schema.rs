@@ -37,7 +37,7 @@ pub use new_tables::NewTables;
 pub use obstacles::{Obstacles, obstacles};
 pub use quote::{quoted, quoted_string};
 pub use replication::{Filter, Replication, Source};
-pub use rules::{TableFacts, facts, rules};
+pub use rules::{TableFacts, facts, listed, rules};
 pub use snapshot::{
     Accounts, Column, Denied, ListedView, NativeIds, Privileges, Program, Reference, Server,
     Settings, Snapshot, StatementContext, Surroundings, SwitchContext, Table, Trigger, Unshown,

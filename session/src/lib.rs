@@ -53,6 +53,7 @@ pub use rules::{
     KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
     Rules, SeveralRows, TableSnapshot, TableTraits, View, ViewKey, in_lower_case,
 };
+pub use server::listed::ListedTables;
 pub use server::met::MetTable;
 pub use server::schema::SchemaChanges;
 pub use session::{RulesUpdate, Session};

@@ -1,5 +1,5 @@
-//! Tables of rules that no schema refresh has shown, because they are new, or because the program's own account may not see them: statements on
-//! them wait until the servers were asked.
+//! Tables of rules that no schema refresh has shown, because they are new, or because the program's own account may not see them: statements that want
+//! keys of them wait until the servers were asked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +8,14 @@ use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::schema;
 use keywright_session::MetTable;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// How many questions may be under way at once, each about the tables that were met since the one before: a server that does not answer holds up
-/// nobody else's.
-const QUESTIONS_MAX: usize = 4;
+/// How many questions may be under way at once: each about the tables that were met since the one before, and no two about one table. A server that does not
+/// answer holds up nobody else's.
+const QUESTIONS_MAX: usize = 64;
+/// How many answers of a question may wait to be noted.
+const ANSWERS_MAX: usize = 64;
 
 /// Asks the servers as soon as statements wait for that, whatever else the program does, until it is dropped.
 pub(super) struct Asker {
@@ -58,8 +60,14 @@ async fn ask_when_waited_for(
     loop {
         tokio::select! {
             () = counters.new_tables.waited_for(), if questions.len() < QUESTIONS_MAX => {
+                let question = Question {
+                    counters: Arc::clone(&counters),
+                    tables: tables().into(),
+                };
                 let config = Arc::clone(&config.borrow());
-                questions.spawn(ask_about(config, Arc::clone(&counters), tables()));
+                if !question.tables.is_empty() {
+                    questions.spawn(question.put(config));
+                }
             }
             // Who panicked has said so.
             Some(_) = questions.join_next() => {}
@@ -67,39 +75,66 @@ async fn ask_when_waited_for(
     }
 }
 
+/// Tables that the servers are asked about since statements wait. However that ends, they may be asked about again.
+struct Question {
+    counters: Arc<Counters>,
+    tables: Arc<[MetTable]>,
+}
+
+impl Question {
+    async fn put(self, config: Arc<Config>) {
+        ask_about(config, Arc::clone(&self.counters), Arc::clone(&self.tables)).await;
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.counters.schema.note_asked(&self.tables);
+    }
+}
+
 /// Asks the servers, all at once, whether the program's own account may see these tables. One that it may see by one listener is seen, as soon as
 /// that is known; that it may see one by none is known when all have answered, or had their time. Of a server that cannot be asked nothing becomes
 /// known.
-pub(super) async fn ask_about(config: Arc<Config>, counters: Arc<Counters>, tables: Vec<MetTable>) {
+pub(super) async fn ask_about(
+    config: Arc<Config>,
+    counters: Arc<Counters>,
+    tables: Arc<[MetTable]>,
+) {
     if tables.is_empty() {
         return;
     }
-    let tables: Arc<[MetTable]> = tables.into();
-    let mut asking = JoinSet::new();
+    let began_at = counters.schema.answers();
+    let (sender, mut answers) = mpsc::channel(ANSWERS_MAX);
     for listener in &config.listeners {
         if listener.admin.is_some() {
-            let (config, tables) = (Arc::clone(&config), Arc::clone(&tables));
-            asking.spawn(ask(config, listener.clone(), tables));
+            // Each to its end, also where nothing is left to be known: a server that has seen many handshakes broken off turns the program's host away.
+            tokio::spawn(ask(
+                (Arc::clone(&config), listener.clone()),
+                Arc::clone(&counters),
+                Arc::clone(&tables),
+                sender.clone(),
+            ));
         }
     }
+    drop(sender);
     let (mut seen, mut denied) = (BTreeSet::new(), BTreeSet::new());
-    while let Some(answered) = asking.join_next().await {
-        // Who panicked has said so.
-        for (table, is_shown) in answered.unwrap_or_default() {
-            if is_shown {
-                note(&counters, &table, true);
-                seen.insert(table);
-            } else {
-                denied.insert(table);
-            }
+    while let Some((table, is_shown)) = answers.recv().await {
+        if is_shown {
+            counters.schema.note_shown(&table, true);
+            counters.new_tables.tell(counters.schema.answers());
+            seen.insert(table);
+        } else {
+            denied.insert(table);
         }
         if seen.len() == tables.len() {
-            // Of the other servers nothing is left to be known.
             return;
         }
     }
     for table in denied.difference(&seen) {
-        if note(&counters, table, false) {
+        let is_new = counters.schema.note_unshown(table, began_at);
+        counters.new_tables.tell(counters.schema.answers());
+        if is_new {
             tracing::error!(
                 "a rule matches {}.{}, and the listener's admin may not see it: it gets no keys. Grant SELECT, ALTER and LOCK TABLES on its schema",
                 table.schema,
@@ -109,54 +144,54 @@ pub(super) async fn ask_about(config: Arc<Config>, counters: Arc<Counters>, tabl
     }
 }
 
-/// Tells statements that wait. Returns whether it is new that the account may not see it.
-fn note(counters: &Counters, table: &MetTable, is_shown: bool) -> bool {
-    let is_new = counters.schema.note_shown(table, is_shown);
-    counters.new_tables.tell(counters.schema.answers());
-    is_new
-}
-
 /// What one server answers, as far as it does in time.
 async fn ask(
-    config: Arc<Config>,
-    listener: Listener,
+    (config, listener): (Arc<Config>, Listener),
+    counters: Arc<Counters>,
     tables: Arc<[MetTable]>,
-) -> Vec<(MetTable, bool)> {
-    let mut answered = Vec::new();
-    if let Err(error) = schema::shown(&config, &listener, &tables, &mut answered).await {
+    answers: mpsc::Sender<(MetTable, bool)>,
+) {
+    if let Err(error) = schema::shown(&config, &listener, &tables, &answers).await
+        && counters.new_tables.may_warn(&listener.bind)
+    {
         let listener = &listener.bind;
-        tracing::debug!(
+        tracing::warn!(
             listener,
-            "whether admin may see new tables is not known of all: {error:#}"
+            "whether admin may see new tables is not known, and INSERTs that want keys of them are refused: {error:#}"
         );
     }
-    answered
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{ErrorKind, Read};
-    use std::net::TcpListener;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::{Duration, Instant};
 
     use keywright_proxy::config::Config;
     use keywright_proxy::metrics::Counters;
     use keywright_session::MetTable;
-    use tokio::task::spawn_blocking;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
 
     use super::{Asker, ask_about};
 
     /// More than one may take, less than two.
     const WAIT_MS_MAX: u64 = 5_000;
 
-    fn table() -> MetTable {
+    fn table(name: &str) -> MetTable {
         MetTable {
             server: Arc::from(b"s".as_slice()),
             schema: "a".to_owned(),
-            name: "t".to_owned(),
+            name: name.to_owned(),
             column: "id".to_owned(),
         }
+    }
+
+    /// It takes connections, and says nothing.
+    async fn silent_server() -> TcpListener {
+        TcpListener::bind("127.0.0.1:0").await.unwrap()
     }
 
     /// With a listener before each of these servers.
@@ -175,13 +210,26 @@ mod tests {
         Arc::new(Config::parse(&config).unwrap())
     }
 
+    /// The connection by which a server is asked.
+    async fn asked(server: &TcpListener) -> TcpStream {
+        let limit = Duration::from_millis(WAIT_MS_MAX);
+        let accepted = timeout(limit, server.accept()).await;
+        accepted.expect("nobody asks").unwrap().0
+    }
+
+    /// The question that came by it has not ended.
+    fn goes_on(connection: TcpStream) {
+        let connection = connection.into_std().unwrap();
+        let heard = (&connection).read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(heard, Err(ErrorKind::WouldBlock), "it has ended");
+    }
+
     #[tokio::test]
     async fn servers_that_do_not_answer_are_waited_for_together() {
-        // They take connections, and say nothing.
-        let silent = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let config = before(&[&silent[0], &silent[1]]);
+        let servers = [silent_server().await, silent_server().await];
+        let config = before(&[&servers[0], &servers[1]]);
         let began_at = Instant::now();
-        ask_about(config, Arc::default(), vec![table()]).await;
+        ask_about(config, Arc::default(), Arc::from([table("t")])).await;
         let taken = began_at.elapsed();
         assert!(taken < Duration::from_millis(WAIT_MS_MAX), "{taken:?}");
     }
@@ -189,22 +237,32 @@ mod tests {
     /// A program that is told to reload goes by another configuration meanwhile.
     #[tokio::test]
     async fn a_question_goes_on_when_there_is_another_configuration() {
-        let servers = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let servers = [silent_server().await, silent_server().await];
         let counters = Arc::new(Counters::default());
-        let about = || vec![table()];
+        let about = || vec![table("t")];
         let asker = Asker::begin_about(before(&[&servers[0]]), Arc::clone(&counters), about);
-        let asked = |server: &TcpListener| {
-            let server = server.try_clone().unwrap();
-            let accepted = spawn_blocking(move || server.accept().unwrap().0);
-            async move { accepted.await.unwrap() }
-        };
         counters.new_tables.wake();
         let first = asked(&servers[0]).await;
         asker.follow(before(&[&servers[1]]));
         counters.new_tables.wake();
         let _second = asked(&servers[1]).await;
-        first.set_nonblocking(true).unwrap();
-        let heard = (&first).read(&mut [0]).map_err(|error| error.kind());
-        assert_eq!(heard, Err(ErrorKind::WouldBlock), "it has not ended");
+        goes_on(first);
+    }
+
+    /// Statements on tables of other servers wait meanwhile.
+    #[tokio::test]
+    async fn questions_that_nobody_answers_hold_up_no_others() {
+        const QUESTIONS: u64 = 16;
+        let server = silent_server().await;
+        let counters = Arc::new(Counters::default());
+        let names = AtomicU64::new(0);
+        let about = move || vec![table(&names.fetch_add(1, Ordering::Relaxed).to_string())];
+        let _asker = Asker::begin_about(before(&[&server]), Arc::clone(&counters), about);
+        let mut connections = Vec::new();
+        for _ in 0..QUESTIONS {
+            counters.new_tables.wake();
+            connections.push(asked(&server).await);
+        }
+        goes_on(connections.swap_remove(0));
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::{Counters, Metric};
 use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, Snapshot, TableFacts};
+use keywright_session::ListedTables;
 use keywright_store::switch::{PeerReports, Standing, Switchboard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -48,6 +49,7 @@ struct Refreshed {
 #[derive(Default)]
 struct Server {
     facts: TableFacts,
+    listed: Arc<ListedTables>,
     findings: Vec<Finding>,
     unfenced: u64,
     counting: Counting,
@@ -59,6 +61,7 @@ impl Server {
         match inspected.snapshot {
             Some(snapshot) => Server {
                 facts: schema::facts(&snapshot, config),
+                listed: Arc::new(schema::listed(&snapshot, config)),
                 findings,
                 unfenced: schema::unfenced(&snapshot, config),
                 counting: schema::counting(&snapshot, config),
@@ -74,6 +77,7 @@ impl Server {
 #[derive(Default)]
 struct Known {
     facts: TableFacts,
+    listed: Arc<ListedTables>,
     /// What was logged and still holds.
     reported: Vec<String>,
 }
@@ -104,7 +108,7 @@ impl SchemaRefresh {
                 known
             })
             .collect::<Vec<Known>>();
-        note_watched(&known, &counters);
+        note_known(&known, &counters);
         counters.schema.note_schema_refresh(began_at, true);
         let period = Duration::from_secs(config.schema_refresh_s);
         let first = match lacks_fence && !now {
@@ -155,7 +159,7 @@ impl SchemaRefresh {
                         Err(_) => self.unseen_ids.forget(),
                     }
                     let is_other = self.facts() != before;
-                    note_watched(&self.known, &self.counters);
+                    note_known(&self.known, &self.counters);
                     self.counters.schema.note_schema_refresh(self.began_at, is_other);
                     if is_other {
                         return;
@@ -210,8 +214,10 @@ impl SchemaRefresh {
     }
 }
 
-/// Tells connections whose rules are older which tables have triggers by now that may read LAST_INSERT_ID().
-fn note_watched(known: &[Known], counters: &Counters) {
+/// Tells connections whose rules are older which tables there are by now, and which have triggers that may read LAST_INSERT_ID().
+fn note_known(known: &[Known], counters: &Counters) {
+    let listed = known.iter().map(|known| Arc::clone(&known.listed));
+    counters.schema.note_listed(listed.collect());
     let watched = known.iter().flat_map(|known| known.facts.watched());
     counters.schema.note_watched(watched);
 }
@@ -237,6 +243,7 @@ impl Known {
         }
         self.reported = reported;
         self.facts = server.facts;
+        self.listed = server.listed;
         counters.set(Metric::FenceMissing, [listener], server.unfenced);
     }
 }
@@ -306,7 +313,7 @@ async fn refresh(
     // Before the tables are read: those that may be seen by now are read, too. To its end, also where a reload ends the refresh: statements may wait
     // for the answer.
     let tables = counters.schema.tables_to_ask(true);
-    let asking = ask_about(Arc::clone(&config), Arc::clone(&counters), tables);
+    let asking = ask_about(Arc::clone(&config), Arc::clone(&counters), tables.into());
     // Who panicked has said so.
     let _ = tokio::spawn(asking).await;
     let apart = board.apart();

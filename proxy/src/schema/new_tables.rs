@@ -1,11 +1,18 @@
 //! Statements on tables that are new to the program wait here until their server was asked whether the program's own account may see them.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use tokio::sync::{Notify, watch};
 
 use super::unshown::NEW_TABLES_MS_MAX;
 
-/// How long a statement waits for what the server says of its table, milliseconds: for all that a question may take, and the way of its answer.
+/// How long a statement waits for what the server says of its table, milliseconds: for all that one question may take, and the way of its answer. Of those
+/// that follow where one brings no answer the last may be under way then.
 pub(crate) const ANSWER_MS_MAX: u64 = NEW_TABLES_MS_MAX + 1_000;
+/// How often the log says why a listener's server does not answer, seconds: not for each statement.
+const WARN_EVERY_S: u64 = 60;
 
 /// Brings together statements that wait and whoever asks.
 #[derive(Debug, Default)]
@@ -13,10 +20,12 @@ pub struct NewTables {
     waiting: Notify,
     /// `keywright_session::SchemaChanges::answers`.
     answers: watch::Sender<u64>,
+    /// When the log said last why a listener's server does not answer.
+    warned_at: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl NewTables {
-    /// Has the servers asked, and waits until there are more answers than so many.
+    /// Has the servers asked, unless they are being asked, and waits until there are more answers than so many.
     pub(crate) async fn answered(&self, answers: u64) {
         let mut now = self.answers.subscribe();
         self.wake();
@@ -40,26 +49,58 @@ impl NewTables {
         self.answers
             .send_modify(|known| *known = (*known).max(answers));
     }
+
+    /// Whether the log is to say now why a listener's server does not answer, which counts as done.
+    pub fn may_warn(&self, listener: &str) -> bool {
+        let mut warned_at = self
+            .warned_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let every = Duration::from_secs(WARN_EVERY_S);
+        let last = warned_at.get(listener);
+        let is_due = last.is_none_or(|last| last.elapsed() >= every);
+        if is_due {
+            warned_at.insert(listener.to_owned(), Instant::now());
+        }
+        is_due
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::join;
+    use tokio::time::timeout;
 
     use super::NewTables;
+
+    const WAIT_S_MAX: u64 = 30;
+
+    #[test]
+    fn the_log_does_not_say_it_for_each_statement() {
+        let new_tables = NewTables::default();
+        assert!(new_tables.may_warn("127.0.0.1:1"));
+        assert!(new_tables.may_warn("127.0.0.1:2"));
+        assert!(!new_tables.may_warn("127.0.0.1:1"));
+    }
 
     #[tokio::test]
     async fn who_waits_has_it_asked_and_hears_of_the_answer() {
         let new_tables = NewTables::default();
-        let asks = async {
-            new_tables.waited_for().await;
-            new_tables.tell(1);
+        let test = async {
+            let asks = async {
+                new_tables.waited_for().await;
+                new_tables.tell(1);
+            };
+            join!(new_tables.answered(0), asks);
+            // It came before anybody waited.
+            new_tables.answered(0).await;
+            new_tables.tell(3);
+            new_tables.tell(2);
+            new_tables.answered(2).await;
         };
-        join!(new_tables.answered(0), asks);
-        // It came before anybody waited.
-        new_tables.answered(0).await;
-        new_tables.tell(3);
-        new_tables.tell(2);
-        new_tables.answered(2).await;
+        let test = timeout(Duration::from_secs(WAIT_S_MAX), test);
+        test.await.expect("nobody hears of it");
     }
 }

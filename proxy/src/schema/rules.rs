@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use keywright_session::{KeyColumnState, Rule, Rules, TableSnapshot, TableTraits, View};
+use keywright_session::{
+    KeyColumnState, ListedTables, Rule, Rules, TableSnapshot, TableTraits, View,
+};
 
 use super::key_column::KeyColumn;
 use super::matched::{Matched, OtherView};
@@ -41,6 +43,33 @@ pub fn facts(snapshot: &Snapshot, config: &Config) -> TableFacts {
         lower_case: snapshot.server.lower_case,
         views: matched.views,
     }
+}
+
+/// The tables, and views that match a rule, of which [`facts`] says that they have their rule's column: nothing more need be known for them to get keys.
+pub fn listed(snapshot: &Snapshot, config: &Config) -> ListedTables {
+    let Some(context) = &snapshot.context else {
+        return ListedTables::default();
+    };
+    let matched = Matched::new(snapshot, config);
+    let others = matched.other_views();
+    let tables = matched.with_rule().map(|(configured, column)| {
+        let of_rule = configured.rule.column.as_str();
+        (column.schema.as_str(), column.table.as_str(), of_rule)
+    });
+    let views = others.iter().filter(|other| other.has_column);
+    let views = views.filter_map(|other| {
+        let of_rule = config.rules.get(other.rule)?.rule.column.as_str();
+        Some((
+            other.view.schema.as_str(),
+            other.view.name.as_str(),
+            of_rule,
+        ))
+    });
+    ListedTables::new(
+        context.identity.as_bytes(),
+        snapshot.server.lower_case,
+        tables.chain(views),
+    )
 }
 
 /// The configured rules as sessions of this server are to follow them.

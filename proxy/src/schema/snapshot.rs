@@ -89,6 +89,8 @@ pub struct Column {
 /// What decides what becomes of statements, besides tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatementContext {
+    /// Which server it is, as the store names it.
+    pub identity: String,
     /// The server's settings.
     pub settings: Settings,
     /// Triggers of all tables.

@@ -58,6 +58,10 @@ async fn they_wait_until_the_servers_were_asked() -> Result<()> {
         assert!(client.try_read(&mut [0]).is_err(), "it was answered");
         let tables = schema.tables_to_ask(false);
         assert_eq!(tables.len(), 1, "{tables:?}");
+        // Nobody has answered, and the statement still waits.
+        schema.note_asked(&tables);
+        new_tables.waited_for().await;
+        assert_eq!(schema.tables_to_ask(false), tables);
         for table in &tables {
             schema.note_shown(table, true);
         }

@@ -1,8 +1,8 @@
 //! The rules as sessions follow them.
 
 use keywright_proxy::config::Config;
-use keywright_proxy::schema::{Snapshot, TableFacts, facts, rules};
-use keywright_session::{KeyColumnState, Rules, TableTraits, ViewKey};
+use keywright_proxy::schema::{Snapshot, TableFacts, facts, listed, rules};
+use keywright_session::{KeyColumnState, ListedTables, Rules, TableTraits, ViewKey};
 
 use crate::build::{
     MYSQL, column, config, context, counted, plain, snapshot, trigger, view, with_rules,
@@ -191,6 +191,13 @@ fn tables_and_views_are_in_the_snapshot() {
         .map(|view| (view.name.as_str(), &view.key))
         .collect();
     assert_eq!(views, [("over", &ViewKey::Column("nr".to_owned()))]);
+    // Older connections learn of those that may get keys.
+    context(&mut snapshot).identity = "uuid=u".to_owned();
+    let with_key = ["fits", "narrow", "other"].map(|name| ("shop", name, "id"));
+    assert_eq!(
+        listed(&snapshot, &config),
+        ListedTables::new(b"uuid=u", false, with_key.into_iter())
+    );
     let rules = rules(&snapshot, &config);
     assert_eq!(
         rules.key_column_state(b"shop", b"narrow"),
@@ -226,6 +233,7 @@ fn of_what_was_not_asked_nothing_is_known() {
     let mut snapshot = snapshot(MYSQL, vec![plain("orders", "bigint")]);
     snapshot.context = None;
     assert_eq!(facts(&snapshot, &config), TableFacts::default());
+    assert_eq!(listed(&snapshot, &config), ListedTables::default());
     let rules = rules(&snapshot, &config);
     let rule = &rules.rules()[0];
     assert!(!rule.watched && !rule.repeatable && !rule.is_signed);

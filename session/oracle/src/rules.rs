@@ -218,6 +218,11 @@ impl SchemaChanges {
     }
 
     /// Of the one that stands: the other may not have it.
+    pub fn note_asked(&self, tables: &[now::MetTable]) {
+        self.now.note_asked(tables);
+    }
+
+    /// The same.
     pub fn answers(&self) -> u64 {
         self.now.answers()
     }

@@ -180,6 +180,11 @@ impl Session {
         self.now.awaited_answer()
     }
 
+    /// Of the one that stands: the other may not have it.
+    pub fn still_awaits(&self) -> Option<u64> {
+        self.now.still_awaits()
+    }
+
     /// As that of one.
     pub fn on_waited(&mut self) {
         self.before.on_waited();

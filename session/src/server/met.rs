@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// How many are remembered. Those beyond get no keys until there is room.
+use crate::server::listed::ListedTables;
+
+/// How many of one server are remembered. Those beyond get no keys until there is room.
 const MET_MAX: usize = 1_024;
 
 /// A table that no schema refresh has shown.
@@ -38,8 +40,12 @@ pub(super) enum Standing {
 #[derive(Debug)]
 struct Met {
     standing: Standing,
-    /// Whether it was met without an answer since the server was last asked.
+    /// The number of its last answer; 0: it has none.
+    answer: u64,
+    /// Whether it was met without an answer, and nobody has begun to ask since.
     is_wanted: AtomicBool,
+    /// Whether somebody asks, since a statement waits.
+    is_asked: bool,
     /// Whether it was met since the last schema refresh.
     is_recent: AtomicBool,
 }
@@ -49,7 +55,9 @@ impl Met {
     fn new() -> Self {
         Self {
             standing: Standing::Unanswered,
+            answer: 0,
             is_wanted: AtomicBool::new(true),
+            is_asked: false,
             is_recent: AtomicBool::new(true),
         }
     }
@@ -65,12 +73,15 @@ impl Met {
     }
 }
 
+/// Of one server.
 type Tables = BTreeMap<MetTable, Met>;
+type Servers = BTreeMap<Arc<[u8]>, Tables>;
 
 /// Those that were met.
 #[derive(Debug, Default)]
 pub(super) struct MetTables {
-    tables: RwLock<Tables>,
+    /// By server: one that does not answer takes no room from others.
+    servers: RwLock<Servers>,
     /// Answers that have come.
     answers: AtomicU64,
 }
@@ -79,41 +90,50 @@ impl MetTables {
     /// Meets one. Where there is no room for it, nothing is known of it.
     pub(super) fn meet(&self, table: &MetTable) -> Standing {
         let may_have_room = {
-            let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(met) = tables.get(table) {
+            let servers = self.read();
+            let tables = servers.get(&table.server);
+            if let Some(met) = tables.and_then(|tables| tables.get(table)) {
                 met.is_recent.store(true, Ordering::Relaxed);
-                if met.standing == Standing::Unanswered {
+                if met.standing == Standing::Unanswered && !met.is_asked {
                     met.is_wanted.store(true, Ordering::Relaxed);
                 }
                 return met.standing;
             }
             // All connections would wait for one another only to find that there is no room.
-            tables.len() < MET_MAX || tables.values().any(Met::makes_room)
+            tables.is_none_or(|of| of.len() < MET_MAX || of.values().any(Met::makes_room))
         };
         if may_have_room {
-            let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-            if !tables.contains_key(table) && has_room(&mut tables) {
+            let mut servers = self.write();
+            let tables = servers.entry(Arc::clone(&table.server)).or_default();
+            if !tables.contains_key(table) && has_room(tables) {
                 tables.insert(table.clone(), Met::new());
             }
         }
         Standing::Unanswered
     }
 
-    /// Those that are to be asked about, which counts as done: those without an answer that were met since they were asked about last, and if a refresh
-    /// begins (`again`) all. Those that are not met any more do not stay, but for those that are not shown: each of their answers would be news.
+    /// Those that are to be asked about. For statements that wait: those without an answer that were met since somebody began to ask, which is done
+    /// now, and ends with [`MetTables::end_question`]. If a refresh begins (`again`): all, and what is waited for stays so, since the rest may take
+    /// long. Those that nobody has answered and nobody meets any more do not stay then.
     pub(super) fn to_ask(&self, again: bool) -> Vec<MetTable> {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.write();
         if again {
-            tables.retain(|_, met| {
-                let is_recent = mem::take(met.is_recent.get_mut());
-                is_recent || met.standing == Standing::Unshown
-            });
+            for tables in servers.values_mut() {
+                tables.retain(|_, met| {
+                    let is_recent = mem::take(met.is_recent.get_mut());
+                    is_recent || met.standing != Standing::Unanswered
+                });
+            }
+            servers.retain(|_, tables| !tables.is_empty());
         }
         let mut asked = Vec::new();
-        for (table, met) in tables.iter_mut() {
-            let is_wanted =
-                mem::take(met.is_wanted.get_mut()) && met.standing == Standing::Unanswered;
-            if again || is_wanted {
+        for (table, met) in servers.values_mut().flatten() {
+            let is_wanted = *met.is_wanted.get_mut() && met.standing == Standing::Unanswered;
+            if is_wanted && !again {
+                *met.is_wanted.get_mut() = false;
+                met.is_asked = true;
+            }
+            if is_wanted || again {
                 asked.push(((met.standing, !is_wanted), table.clone()));
             }
         }
@@ -121,25 +141,63 @@ impl MetTables {
         asked.into_iter().map(|(_, table)| table).collect()
     }
 
-    /// What the server has said. Whether it is new that one is not shown.
-    pub(super) fn learn(&self, table: &MetTable, is_shown: bool) -> bool {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(met) = tables.get_mut(table) else {
+    /// Nobody asks about these any more. Who still waits for an answer has it asked again by meeting its table.
+    pub(super) fn end_question(&self, tables: &[MetTable]) {
+        let mut servers = self.write();
+        for table in tables {
+            let of_server = servers.get_mut(&table.server);
+            if let Some(met) = of_server.and_then(|tables| tables.get_mut(table)) {
+                met.is_asked = false;
+            }
+        }
+    }
+
+    /// What the server has said; if the question began when there were so many answers (`began_at`), unless there was one about this table since. Whether
+    /// it is new that one is not shown.
+    pub(super) fn learn(&self, table: &MetTable, is_shown: bool, began_at: Option<u64>) -> bool {
+        let mut servers = self.write();
+        // Before the tables are free again: whoever finds no answer there has counted without this one. One about a table that has made room counts,
+        // too: who waits for it is to meet it again.
+        let answer = self.answers.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+        let of_server = servers.get_mut(&table.server);
+        let Some(met) = of_server.and_then(|tables| tables.get_mut(table)) else {
             return false;
         };
+        if began_at.is_some_and(|began_at| met.answer > began_at) {
+            return false;
+        }
+        met.answer = answer;
         let now = match is_shown {
             true => Standing::Shown,
             false => Standing::Unshown,
         };
         let before = mem::replace(&mut met.standing, now);
-        // Before the tables are free again: whoever finds no answer there has counted without this one.
-        self.answers.fetch_add(1, Ordering::AcqRel);
         now == Standing::Unshown && before != now
+    }
+
+    /// A schema refresh has read a server's tables. Those that it shows need no answer any more. Of the rest that the account may see, those that nobody
+    /// has met since it began are gone, or are asked about again when they are met.
+    pub(super) fn settle(&self, listed: &ListedTables) {
+        let mut servers = self.write();
+        if let Some(tables) = servers.get_mut(listed.server()) {
+            tables.retain(|table, met| {
+                let is_over = met.standing == Standing::Shown && !*met.is_recent.get_mut();
+                !is_over && !listed.has(table)
+            });
+        }
     }
 
     /// How many answers have come.
     pub(super) fn answers(&self) -> u64 {
         self.answers.load(Ordering::Acquire)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Servers> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Servers> {
+        self.servers.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,138 +216,4 @@ fn has_room(tables: &mut Tables) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::{MET_MAX, MetTable, MetTables, Standing};
-
-    fn table(name: &str) -> MetTable {
-        MetTable {
-            server: Arc::from(b"s".as_slice()),
-            schema: "d".to_owned(),
-            name: name.to_owned(),
-            column: "id".to_owned(),
-        }
-    }
-
-    #[test]
-    fn what_has_no_answer_is_not_shown() {
-        let met = MetTables::default();
-        let before = met.answers();
-        assert_eq!(met.meet(&table("t")), Standing::Unanswered);
-        assert_eq!(met.to_ask(false), [table("t")]);
-        assert_eq!(met.meet(&table("t")), Standing::Unanswered);
-        assert_eq!(met.answers(), before);
-        assert!(!met.learn(&table("t"), true));
-        assert_eq!(met.meet(&table("t")), Standing::Shown);
-        assert_ne!(met.answers(), before, "who waits is told");
-    }
-
-    #[test]
-    fn what_was_not_shown_is_asked_about_again() {
-        let met = MetTables::default();
-        met.meet(&table("t"));
-        met.meet(&table("u"));
-        assert_eq!(met.to_ask(false), [table("t"), table("u")]);
-        assert!(met.learn(&table("t"), false), "that is new");
-        assert!(!met.learn(&table("u"), true));
-        assert_eq!(met.meet(&table("t")), Standing::Unshown);
-        assert_eq!(met.to_ask(false), []);
-        assert_eq!(met.to_ask(true), [table("t"), table("u")]);
-        assert!(!met.learn(&table("t"), false), "it is known");
-        assert!(!met.learn(&table("t"), true));
-        assert_eq!(met.meet(&table("t")), Standing::Shown);
-    }
-
-    /// Connections that are older than the table meet it for ever.
-    #[test]
-    fn what_was_shown_stays_so_until_there_is_another_answer() {
-        let met = MetTables::default();
-        met.meet(&table("t"));
-        met.learn(&table("t"), true);
-        assert_eq!(met.to_ask(true), [table("t")]);
-        assert_eq!(met.meet(&table("t")), Standing::Shown);
-        assert_eq!(met.to_ask(true), [table("t")]);
-        assert_eq!(met.to_ask(true), [], "nobody has met it since");
-        assert_eq!(met.meet(&table("t")), Standing::Unanswered);
-        met.learn(&table("t"), true);
-        assert_eq!(met.to_ask(true), [table("t")]);
-        assert!(met.learn(&table("t"), false));
-        assert_eq!(met.meet(&table("t")), Standing::Unshown);
-    }
-
-    #[test]
-    fn what_brought_no_answer_is_asked_about_again_when_it_is_met() {
-        let met = MetTables::default();
-        met.meet(&table("t"));
-        assert_eq!(met.to_ask(false), [table("t")]);
-        assert_eq!(met.to_ask(false), [], "nobody waits for it");
-        met.meet(&table("t"));
-        assert_eq!(met.to_ask(false), [table("t")]);
-        assert_eq!(met.to_ask(true), [table("t")]);
-        assert_eq!(met.to_ask(true), [], "nobody has met it since");
-        met.meet(&table("t"));
-        assert_eq!(met.to_ask(false), [table("t")]);
-    }
-
-    #[test]
-    fn what_was_not_shown_stays_though_nobody_meets_it() {
-        let met = MetTables::default();
-        met.meet(&table("t"));
-        met.learn(&table("t"), false);
-        assert_eq!(met.to_ask(true), [table("t")]);
-        assert_eq!(met.to_ask(true), [table("t")]);
-        assert_eq!(met.meet(&table("t")), Standing::Unshown);
-        met.meet(&table("u"));
-        assert_eq!(
-            met.to_ask(true),
-            [table("u"), table("t")],
-            "what is waited for comes first"
-        );
-    }
-
-    #[test]
-    fn what_was_never_met_is_not_learnt() {
-        let met = MetTables::default();
-        assert!(!met.learn(&table("t"), false));
-        assert_eq!(met.meet(&table("t")), Standing::Unanswered);
-    }
-
-    #[test]
-    fn no_more_are_remembered_than_so_many() {
-        let met = MetTables::default();
-        for number in 0..=MET_MAX {
-            met.meet(&table(&number.to_string()));
-        }
-        // Others may read meanwhile: nothing is written.
-        let reading = met.tables.read();
-        assert_eq!(met.meet(&table("one more")), Standing::Unanswered);
-        drop(reading);
-        assert_eq!(met.to_ask(true).len(), MET_MAX);
-    }
-
-    #[test]
-    fn what_has_its_answer_makes_room_and_nothing_gets_keys_unasked() {
-        let met = MetTables::default();
-        let all: Vec<MetTable> = (0..MET_MAX)
-            .map(|number| table(&number.to_string()))
-            .collect();
-        for one in &all {
-            met.meet(one);
-            met.learn(one, false);
-        }
-        let other = table("one more");
-        assert_eq!(met.meet(&other), Standing::Unanswered);
-        assert_eq!(met.to_ask(false), [], "clients fill all of them in vain");
-        // Now they have given up.
-        met.to_ask(true);
-        assert_eq!(met.meet(&other), Standing::Unanswered);
-        assert_eq!(met.to_ask(false), [other.clone()]);
-        met.learn(&other, true);
-        for one in &all {
-            met.meet(one);
-        }
-        // They have taken its place again.
-        assert_eq!(met.meet(&other), Standing::Unanswered);
-    }
-}
+mod tests;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::rules::names::in_lower_case;
-use crate::server::met::{MetTable, MetTables};
+use crate::server::listed::ListedTables;
+use crate::server::met::{MetTable, MetTables, Standing};
 
 /// Counts what may have changed tables: statements of this program's connections, and schema refreshes, before which others may
 /// have changed them.
@@ -19,6 +20,8 @@ pub struct SchemaChanges {
     looked: AtomicU64,
     /// Tables, by schema and name in lower case, with triggers that may read LAST_INSERT_ID(), as the last schema refresh found them.
     watched: RwLock<BTreeSet<(Vec<u8>, Vec<u8>)>>,
+    /// What the last schema refresh of each listener's server has shown.
+    listed: RwLock<Vec<Arc<ListedTables>>>,
     /// Tables of rules that none has shown.
     met: MetTables,
 }
@@ -63,15 +66,52 @@ impl SchemaChanges {
         !watched.is_empty() && watched.contains(&(name(schema), name(table)))
     }
 
+    /// What the last schema refresh of each listener's server has shown. Of a server that was not read since it is the very list of before.
+    pub fn note_listed(&self, listed: Vec<Arc<ListedTables>>) {
+        let before = {
+            let mut known = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *known, listed.clone())
+        };
+        for read in &listed {
+            if !before.iter().any(|before| Arc::ptr_eq(before, read)) {
+                self.met.settle(read);
+            }
+        }
+    }
+
+    /// A statement wants keys of a table that its connection's rules do not know. Of one that a later schema refresh has shown nothing is asked.
+    pub(super) fn meet(&self, table: &MetTable) -> Standing {
+        let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
+        match listed.iter().any(|listed| listed.has(table)) {
+            true => Standing::Shown,
+            false => self.met.meet(table),
+        }
+    }
+
     /// Tables of rules that no schema refresh has shown, and that the servers are to be asked about by the program's own account: those that
-    /// statements wait for since they were asked about last, and at a schema refresh (`again`) all.
+    /// statements wait for and that nobody asks about yet, until [`SchemaChanges::note_asked`], and at a schema refresh (`again`) all.
     pub fn tables_to_ask(&self, again: bool) -> Vec<MetTable> {
         self.met.to_ask(again)
     }
 
+    /// The servers were asked about these, whatever came of it.
+    pub fn note_asked(&self, tables: &[MetTable]) {
+        self.met.end_question(tables);
+    }
+
     /// Whether the program's own account may see such a table. It gets keys from now on, or none. Returns whether it is new that it gets none.
     pub fn note_shown(&self, table: &MetTable, is_shown: bool) -> bool {
-        let is_new = self.met.learn(table, is_shown);
+        self.learn(table, is_shown, None)
+    }
+
+    /// The account may not see it, as was found out by a question that began when [`SchemaChanges::answers`] was this: an answer that came since counts
+    /// for more. Returns whether that is new.
+    pub fn note_unshown(&self, table: &MetTable, began_at: u64) -> bool {
+        self.learn(table, false, Some(began_at))
+    }
+
+    fn learn(&self, table: &MetTable, is_shown: bool, began_at: Option<u64>) -> bool {
+        let is_new = self.met.learn(table, is_shown, began_at);
         if is_new {
             // Prepared statements are judged again.
             self.note_unseen();
@@ -82,11 +122,6 @@ impl SchemaChanges {
     /// How many answers of that kind there were.
     pub fn answers(&self) -> u64 {
         self.met.answers()
-    }
-
-    /// Such tables.
-    pub(super) fn met(&self) -> &MetTables {
-        &self.met
     }
 
     /// How often tables were changed.
@@ -108,7 +143,9 @@ impl SchemaChanges {
 
 #[cfg(test)]
 mod tests {
-    use super::SchemaChanges;
+    use std::sync::Arc;
+
+    use super::{ListedTables, MetTable, SchemaChanges, Standing};
 
     /// A letter is folded alike wherever it stands in a name.
     #[test]
@@ -118,6 +155,36 @@ mod tests {
         assert!(changes.is_watched("σασ".as_bytes(), b"ordini"));
         assert!(changes.is_watched("ΣΑΣ".as_bytes(), "ordİni".as_bytes()));
         assert!(!changes.is_watched("σας".as_bytes(), b"ordini"));
+    }
+
+    /// Such a connection goes on for as long as its client does, and the server may not answer by the program's own account any more.
+    #[test]
+    fn connections_older_than_a_table_do_not_wait_for_what_a_schema_refresh_has_shown() {
+        let changes = SchemaChanges::default();
+        let table = MetTable {
+            server: Arc::from(b"s".as_slice()),
+            schema: "d".to_owned(),
+            name: "t".to_owned(),
+            column: "id".to_owned(),
+        };
+        assert_eq!(changes.meet(&table), Standing::Unanswered);
+        let of = |names: &[&str]| {
+            let tables = names.iter().map(|name| ("d", *name, "id"));
+            Arc::new(ListedTables::new(b"s", false, tables))
+        };
+        let listed = of(&["t"]);
+        changes.note_listed(vec![Arc::clone(&listed)]);
+        for _ in 0..2 {
+            // Refreshes that cannot read the server.
+            changes.tables_to_ask(true);
+            changes.note_listed(vec![Arc::clone(&listed)]);
+        }
+        assert_eq!(changes.meet(&table), Standing::Shown);
+        assert_eq!(changes.tables_to_ask(false), []);
+        // Somebody drops it, or the account may not see it any more.
+        changes.note_listed(vec![of(&[])]);
+        assert_eq!(changes.meet(&table), Standing::Unanswered);
+        assert_eq!(changes.tables_to_ask(false), [table]);
     }
 
     #[test]

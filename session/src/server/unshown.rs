@@ -25,15 +25,15 @@ impl Connection {
         let Some(met) = self.met_table(schema, name, index) else {
             return Ok(None);
         };
-        let all = self.rules.schema().met();
         let described = self.table_report.described.as_ref();
         let described = described.filter(|((of, its), _)| of == schema && its == name);
         if let Some((_, Described::Temporary)) = described {
             return Ok(None);
         }
+        let changes = self.rules.schema();
         // Before the table is met: an answer that comes meanwhile counts as new.
-        let answers = all.answers();
-        let what = match all.meet(&met) {
+        let answers = changes.answers();
+        let what = match changes.meet(&met) {
             Standing::Shown => return Ok(None),
             Standing::Unshown => Unsupported::TableUnshown,
             Standing::Unanswered if self.table_report.is_unanswered => Unsupported::TableUnknown,
@@ -45,7 +45,20 @@ impl Connection {
         }
     }
 
-    /// A table of a rule that gives keys, if no schema refresh has shown it with its column. None on a server that nobody has looked at, as where
+    /// Whether the command at the front still waits for what the program's own account may see of its table: [`crate::SchemaChanges::answers`] so far.
+    /// If nobody asks any more, the program is to ask again.
+    pub(crate) fn still_awaits(&self) -> Option<u64> {
+        let (table, _) = self.table_report.awaited.as_ref()?;
+        let changes = self.rules.schema();
+        // Before the table is met, as above.
+        let answers = changes.answers();
+        match changes.meet(table) {
+            Standing::Unanswered => Some(answers),
+            Standing::Unshown | Standing::Shown => None,
+        }
+    }
+
+    /// A table of a rule that gives keys, if this connection's rules do not know it with its column. None on a server that nobody has looked at, as where
     /// the listener has no `admin`: its tables are taken to have the column, and nobody would answer.
     fn met_table(&self, schema: &[u8], name: &[u8], index: usize) -> Option<MetTable> {
         let rule = self.rules.rules().get(index)?;

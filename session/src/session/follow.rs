@@ -44,6 +44,12 @@ impl Session {
         awaited.map(|(_, answers)| *answers)
     }
 
+    /// The same later, without a look at the whole command: the number if it still waits for that. Otherwise the session is to be asked again. Where nobody
+    /// asks about its table any more, it is among [`crate::SchemaChanges::tables_to_ask`] again.
+    pub fn still_awaits(&self) -> Option<u64> {
+        self.connection.still_awaits()
+    }
+
     /// After [`crate::Step::Wait`]: nothing has changed for too long. The command at the front is refused.
     pub fn on_waited(&mut self) {
         let report = &mut self.connection.table_report;

@@ -414,8 +414,10 @@ impl Player<'_> {
         self.questions += 1;
         let choice = fastrand::Rng::with_seed(self.of.seed ^ self.questions).u8(0..8);
         let tables = self.schema.tables_to_ask(false);
+        assert!(!tables.is_empty(), "nobody asks about what is waited for");
+        self.schema.note_asked(&tables);
         self.reach.note("waits without an answer", choice == 0);
-        if choice == 0 || tables.is_empty() {
+        if choice == 0 {
             self.session.on_waited();
             return;
         }

@@ -133,12 +133,14 @@ fn so_does_one_that_is_to_be_prepared() {
 #[test]
 fn without_an_answer_it_is_refused_for_now() {
     let (mut r, schema) = waiting(INSERT);
-    assert_eq!(schema.tables_to_ask(false).len(), 1);
+    let asked = schema.tables_to_ask(false);
+    assert_eq!(asked.len(), 1);
     r.s.on_waited();
     assert!(has(&looked_at(&mut r), QUESTION));
     assert!(r.answer(&rows(&["t", "CREATE TABLE"])).is_empty());
     let told = r.output();
     assert!(has(&told, NOT_YET) && has(&told, "#55P03"), "{told:?}");
+    schema.note_asked(&asked);
     let sent = r.query(INSERT);
     r.tell(sent, &["id"]);
     waits(&mut r, INSERT);
@@ -149,6 +151,24 @@ fn without_an_answer_it_is_refused_for_now() {
     }
     assert!(has(&looked_at(&mut r), "INSERT INTO t"));
     assert_eq!(r.requests.len(), 1);
+}
+
+/// A question may end without an answer while a statement waits for it.
+#[test]
+fn while_it_waits_it_is_asked_about_again() {
+    let (r, schema) = waiting(INSERT);
+    let asked = schema.tables_to_ask(false);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(r.s.still_awaits(), Some(schema.answers()));
+    assert!(schema.tables_to_ask(false).is_empty(), "somebody asks");
+    schema.note_asked(&asked);
+    assert_eq!(r.s.still_awaits(), Some(schema.answers()));
+    let again = schema.tables_to_ask(false);
+    assert_eq!(again, asked);
+    for table in &again {
+        schema.note_shown(table, true);
+    }
+    assert_eq!(r.s.still_awaits(), None);
 }
 
 #[test]

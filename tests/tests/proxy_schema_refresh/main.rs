@@ -10,7 +10,10 @@ use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
     free_port, make_store, wait_until,
 };
-use unshown::{new_tables_get_no_keys_unasked, tables_that_admin_may_not_see_get_no_keys};
+use unshown::{
+    answers_do_not_wait_behind_an_alter_table, new_tables_get_no_keys_unasked,
+    tables_that_admin_may_not_see_get_no_keys,
+};
 
 keywright_testkit::on_both_flavours!(
     dependents_are_looked_at,
@@ -20,6 +23,7 @@ keywright_testkit::on_both_flavours!(
     fences_outlast_their_server,
     tables_that_admin_may_not_see_get_no_keys,
     new_tables_get_no_keys_unasked,
+    answers_do_not_wait_behind_an_alter_table,
     tables_of_one_pattern_are_told_apart,
     triggers_that_come_later_see_what_was_there_before,
     triggers_that_come_later_get_no_keys_of_the_rows_that_fire_them,

@@ -1,8 +1,11 @@
 //! Tables of a rule's pattern that the program's own account may not see.
 
+use std::thread;
+
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    Flavour, ProxyConfig, ProxyProcess, Relay, Result, Upstream, WAIT_MAX, make_store, wait_until,
+    Flavour, ProxyConfig, ProxyProcess, Relay, Result, Upstream, WAIT_MAX, assert_has, make_store,
+    wait_until,
 };
 
 use super::refused;
@@ -78,6 +81,7 @@ pub(super) fn new_tables_get_no_keys_unasked(flavour: Flavour) -> Result<()> {
     // Clients reach the server another way than admin does.
     config.upstream_ports = vec![network.port()];
     config.upstream_socket = Some(server.socket());
+    config.more = "[limits]\nschema_refresh_s = 1\nconnect_ms_max = 2000".to_owned();
     let proxy = ProxyProcess::start(config)?;
     let mut wire = proxy.wire("young")?;
     // The answer does not wait for a lock that the client has itself.
@@ -85,17 +89,61 @@ pub(super) fn new_tables_get_no_keys_unasked(flavour: Flavour) -> Result<()> {
     wire.run("LOCK TABLES locked WRITE")?;
     wire.run("INSERT INTO locked (a) VALUES (1)")?;
     wire.run("UNLOCK TABLES")?;
-    wire.run(format!("CREATE TABLE fresh {table}"))?;
+    wait_until("the schema refresh", WAIT_MAX, || {
+        Ok(proxy.log().contains("new connections follow the servers"))
+    })?;
     network.cut();
+    wire.run(format!("CREATE TABLE fresh {table}"))?;
     let insert = "INSERT INTO fresh (a) VALUES (1)";
     let unanswered = Some(Cause::RefillTimeout.mysql_errno());
     assert_eq!(refused(&wire.query(insert)?), unanswered);
     assert_eq!(wire.rows("SELECT COUNT(*) FROM fresh")?, [["0"]]);
-    // What is known already goes on.
+    assert_has(
+        &proxy.log(),
+        &["whether admin may see new tables is not known"],
+    );
+    // What is known already goes on, also on connections that are older than the table.
+    wait_until("schema refreshes that fail", WAIT_MAX, || {
+        let failures = proxy.figure("keywright_schema_refresh_failures_total", &[])?;
+        Ok(failures.is_some_and(|failures| failures != "0" && failures != "1"))
+    })?;
     wire.run("INSERT INTO old (a) VALUES (1)")?;
     wire.run("INSERT INTO locked (a) VALUES (1)")?;
     network.mend();
     wait_until("keys", WAIT_MAX, || {
         Ok(refused(&wire.query(insert)?).is_none())
+    })
+}
+
+/// It waits for the client's transaction, whose statement waits for the answer.
+pub(super) fn answers_do_not_wait_behind_an_alter_table(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let table = "(id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
+    server.run(
+        "mysql",
+        &format!("CREATE DATABASE altered; CREATE TABLE altered.old {table}"),
+    )?;
+    let store = make_store(&server, "altered_store", &[("rows", 1)])?;
+    let config = ProxyConfig::before(&server, &store).rule("altered.*", "segment:rows");
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("altered")?;
+    wire.run(format!("CREATE TABLE busy {table}"))?;
+    wire.run("BEGIN")?;
+    wire.run("INSERT INTO busy (id, a) VALUES (900, 1)")?;
+    thread::scope(|scope| {
+        let altering = scope.spawn(|| server.run("altered", "ALTER TABLE busy ADD COLUMN b INT"));
+        let waits = "SELECT COUNT(*) FROM information_schema.processlist \
+                     WHERE db = 'altered' AND state LIKE '%metadata lock'";
+        let has_begun = wait_until("the ALTER TABLE", WAIT_MAX, || {
+            Ok(wire.rows(waits)? == [["1"]])
+        });
+        let replies = wire.query("INSERT INTO busy (a) VALUES (2)");
+        // Whatever came of it: the ALTER TABLE goes on.
+        wire.run("COMMIT")?;
+        let altered = altering.join();
+        has_begun?;
+        assert_eq!(refused(&replies?), None);
+        assert!(altered.is_ok_and(|altered| altered.is_ok()));
+        Ok(())
     })
 }

@@ -12,6 +12,9 @@ use super::{Activity, Halt, IDLE_MS, Relay};
 use crate::in_force::updates::ConfigUpdates;
 use crate::schema::new_tables::ANSWER_MS_MAX;
 
+/// After so long a statement that waits for what the server says of its table looks whether anybody still asks, milliseconds: a question may end without an
+/// answer.
+const LOOK_MS: u64 = 500;
 /// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
 const AT_FENCE_MS_MAX: u64 = 3_000;
 
@@ -164,14 +167,26 @@ impl Relay {
         true
     }
 
-    /// A statement's table is new, and the program asks its server about it. The answer may be about another one.
+    /// A statement's table is new, and the program asks its server about it. Answers about others are no reason to look at the whole statement, nor to wait
+    /// for longer.
     async fn wait_for_answer(&mut self, answers: u64) {
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         let until = *self.waits.for_answer.get_or_insert(Instant::now() + limit);
-        let other = self.context.new_tables.answered(answers);
-        if timeout_at(until, other).await.is_err() {
-            self.waits.for_answer = None;
-            self.session.on_waited();
+        let mut answers = answers;
+        loop {
+            let now = Instant::now();
+            if now >= until {
+                self.waits.for_answer = None;
+                self.session.on_waited();
+                return;
+            }
+            let look_at = until.min(now + Duration::from_millis(LOOK_MS));
+            // With another answer or without: it is the session that knows.
+            let _ = timeout_at(look_at, self.context.new_tables.answered(answers)).await;
+            match self.session.still_awaits() {
+                Some(more) => answers = more,
+                None => return,
+            }
         }
     }
 

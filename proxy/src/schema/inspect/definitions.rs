@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use keywright_session::in_lower_case;
+use keywright_store::server_identity;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
@@ -14,6 +15,8 @@ pub(super) async fn context(
     conn: &mut Conn,
     mut columns_of_views: HashMap<Name, Vec<String>>,
 ) -> Result<StatementContext> {
+    let identity = server_identity(conn).await;
+    let identity = identity.map_err(|failure| anyhow!("{failure}"))?;
     let settings = settings(conn).await?;
     let triggers = triggers(conn).await?;
     let functions: Vec<String> = conn
@@ -22,6 +25,7 @@ pub(super) async fn context(
         )
         .await?;
     Ok(StatementContext {
+        identity,
         settings,
         triggers,
         views: views(conn, &mut columns_of_views).await?,
