@@ -26,6 +26,8 @@ pub const IMPATIENT: Limits = Limits {
 pub struct Clients {
     pub holds: Cell<bool>,
     pub is_busy: Cell<bool>,
+    /// How often it is looked before a connection comes to say that it is the one.
+    pub looks: Cell<u32>,
     pub followed: RefCell<Option<Standing>>,
 }
 
@@ -44,7 +46,17 @@ impl ClientConnections for Clients {
     }
 
     fn in_the_way(&self) -> Option<String> {
-        self.is_busy.get().then(|| "a client".to_owned())
+        let who = match self.looks.get() {
+            0 => "a client",
+            _ => "a statement",
+        };
+        self.is_busy.get().then(|| who.to_owned())
+    }
+
+    fn is_unnamed(&self) -> bool {
+        let looks = self.looks.get();
+        self.looks.set(looks.saturating_sub(1));
+        self.is_busy.get() && looks > 0
     }
 
     fn follow(&self, standing: &Standing) -> bool {
@@ -311,6 +323,26 @@ fn whoever_began_an_attempt_that_others_give_up_names_who_is_in_the_way() -> Res
         until(&mut leader, follows).await?;
         until(&mut other, follows).await?;
         assert_eq!(fleet.insert()?, [Some(1), Some(1)]);
+        Ok(())
+    })
+}
+
+/// On a busy machine an attempt may be late before its connections have had a turn.
+#[test]
+fn an_attempt_that_is_late_waits_for_the_names_of_who_is_in_the_way() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_late_names").await?;
+        let mut leader = fleet.program(IMPATIENT);
+        until(&mut leader, follows).await?;
+        assert!(leader.begin(&fleet.change(None, Some(space()))).await?);
+        leader.connections().is_busy.set(true);
+        leader.connections().looks.set(5);
+        until(&mut leader, |next| matches!(next, Next::End(_))).await?;
+        let told = leader.take_given_up().unwrap_or_default();
+        assert!(told.contains("a client"), "{told}");
         Ok(())
     })
 }
