@@ -54,7 +54,7 @@ pub use rules::{
     Rules, SeveralRows, TableSnapshot, TableTraits, View, ViewKey, in_lower_case,
 };
 pub use server::listed::ListedTables;
-pub use server::met::MetTable;
+pub use server::met_table::MetTable;
 pub use server::schema::SchemaChanges;
 pub use session::{RulesUpdate, Session};
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, StatementOutcome, Step};

@@ -1,28 +1,23 @@
 //! `init`: the store's tables and tags, and the first administrator.
 
+mod done;
+mod ordered;
 mod tags;
-
-use std::cell::Cell;
-use std::fmt;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::{Cause, Tag};
+use keywright_proxy::config::Config;
 use keywright_proxy::config::port::redis::ORDER_TTL_MS;
-use keywright_proxy::config::{Config, Configured};
 use keywright_store::users::{UserChange, UserName};
-use keywright_store::{Failure, Keys, SlotGroupsRecorded, TagOrder, WorkerIdsRecorded};
+use keywright_store::{Keys, SlotGroupsRecorded, WorkerIdsRecorded};
 
+use self::done::{Done, failed};
+use self::ordered::{OrderedTags, check_ordered};
 use self::tags::Making;
+pub(super) use self::tags::largest_of;
 use super::user::{self, Password};
 use super::{File, of_store, runtime};
-
-/// The largest key that any of a tag's rules takes.
-pub(super) fn largest_of(rules: &[Configured], tag: &Tag) -> i64 {
-    let of_tag = rules.iter().filter(|rule| rule.spec.tag() == Some(tag));
-    let bits = of_tag.map(|rule| rule.rule.bits_max).max();
-    i64::MAX >> 63_u32.saturating_sub(bits.unwrap_or(63))
-}
 
 /// What `init` is told.
 #[derive(Args)]
@@ -62,67 +57,8 @@ pub(crate) struct Init {
     strict: Vec<Tag>,
 }
 
-/// Tags that are to be ordered.
-struct OrderedTags<'a> {
-    monotonic: &'a [Tag],
-    strict: &'a [Tag],
-}
-
-impl OrderedTags<'_> {
-    fn all(&self) -> impl Iterator<Item = &Tag> {
-        self.monotonic.iter().chain(self.strict)
-    }
-
-    fn of(&self, tag: &Tag) -> TagOrder {
-        match (self.monotonic.contains(tag), self.strict.contains(tag)) {
-            (_, true) => TagOrder::Strict,
-            (true, false) => TagOrder::Monotonic,
-            (false, false) => TagOrder::Distinct,
-        }
-    }
-}
-
-/// What was done is printed, and noted that something was: whoever runs `init` again is told that nothing was left to do.
-#[derive(Default)]
-struct Done(Cell<bool>);
-
-impl Done {
-    fn tell(&self, what: fmt::Arguments<'_>) {
-        self.0.set(true);
-        println!("{what}");
-    }
-
-    fn is_nothing(&self) -> bool {
-        !self.0.get()
-    }
-}
-
 fn tag_of(text: &str) -> Result<Tag> {
     Ok(Tag::parse(text)?)
-}
-
-/// That each of these tags is named, and by nobody who cannot keep an order, and is to have one order.
-fn check_ordered(config: &Config, ordered: &OrderedTags<'_>) -> Result<()> {
-    let (named, unordered) = (config.tags(), config.unordered_tags());
-    for tag in ordered.all() {
-        if ordered.monotonic.contains(tag) && ordered.strict.contains(tag) {
-            bail!("tag \"{tag}\" is to be monotonic and strict: it can be one of both");
-        }
-        if !named.contains(tag) {
-            bail!("tag \"{tag}\" is named by no key of a [[listener]]");
-        }
-        if config.store.hidden_tags().of(tag).is_some() {
-            bail!("tag \"{tag}\" cannot be ordered: it hides how many keys there are");
-        }
-        if unordered.contains(tag) {
-            bail!("tag \"{tag}\" cannot be ordered: a rule or a [[feed]] is for it");
-        }
-    }
-    Ok(())
-}
-
-fn failed(failure: Failure) -> anyhow::Error {
-    anyhow::anyhow!("{failure}")
 }
 
 impl Init {

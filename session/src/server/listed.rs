@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::rules::in_lower_case;
-use crate::server::met::MetTable;
+use crate::server::met_table::MetTable;
 
 /// What the last schema refresh of one server has shown: tables with the columns of their rules.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -8,22 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::server::listed::ListedTables;
+use crate::server::met_table::MetTable;
 
 /// How many of one server are remembered. Those beyond get no keys until there is room.
 const MET_MAX: usize = 1_024;
-
-/// A table that no schema refresh has shown.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MetTable {
-    /// Its server, in the words of the store.
-    pub server: Arc<[u8]>,
-    /// Its schema.
-    pub schema: String,
-    /// Its name.
-    pub name: String,
-    /// The column of its rule.
-    pub column: String,
-}
 
 /// What the server has said of it to the program's own account. What has no answer is asked about before the rest, for which there may not be time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 use keywright_rewrite::{ResultColumn, TableName};
 
 use crate::server::context::Named;
-use crate::server::met::MetTable;
+use crate::server::met_table::MetTable;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen.
 const NO_TABLE: u16 = 1146;

@@ -6,7 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::rules::names::in_lower_case;
 use crate::server::listed::ListedTables;
-use crate::server::met::{MetTable, MetTables, Standing};
+use crate::server::met::{MetTables, Standing};
+use crate::server::met_table::MetTable;
 
 /// Counts what may have changed tables: statements of this program's connections, and schema refreshes, before which others may
 /// have changed them.

@@ -6,7 +6,8 @@ use keywright_rewrite::{KeyForm, TableName, Unsupported};
 
 use crate::connection::Connection;
 use crate::rules::{KeyColumnState, Mode};
-use crate::server::met::{MetTable, Standing};
+use crate::server::met::Standing;
+use crate::server::met_table::MetTable;
 use crate::server::question::{Described, Question};
 
 impl Connection {

@@ -3,17 +3,25 @@
 
 use anyhow::{Result, bail};
 use keywright_core::{Cause, Step, Tag};
-use keywright_proxy::config::Config;
+use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Highest, Unknown};
 use keywright_store::{Failure, Keys, TagListing, TagOptions, TagOrder};
 
 use super::super::hidden;
-use super::{Done, OrderedTags, failed, largest_of};
+use super::done::{Done, failed};
+use super::ordered::OrderedTags;
 
 /// Step of tags that are made.
 const STEP: i64 = 1_000;
 /// But no more than such a part of a small key space: each program that is killed loses what it has reserved.
 const STEP_PART: i64 = 1_000;
+
+/// The largest key that any of a tag's rules takes.
+pub(in crate::command) fn largest_of(rules: &[Configured], tag: &Tag) -> i64 {
+    let of_tag = rules.iter().filter(|rule| rule.spec.tag() == Some(tag));
+    let bits = of_tag.map(|rule| rule.rule.bits_max).max();
+    i64::MAX >> 63_u32.saturating_sub(bits.unwrap_or(63))
+}
 
 /// What tags are made by.
 pub(super) struct Making<'a> {
