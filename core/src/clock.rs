@@ -67,10 +67,17 @@ impl VirtualClock {
     /// Starts the clock after a takeover at the later of the wall clock and `floor_ms` (the first time that may still
     /// be issued), so that ids start with no lead however far back the wall was set.
     pub fn start_at(&mut self, readings: Readings, floor_ms: i64) {
+        self.start_past_gap(readings, floor_ms, 0);
+    }
+
+    /// The same where up to `gap_ms` before `floor_ms` may have been left out, for ids that somebody else may have been granted. The clock stands still for
+    /// so long where it begins ahead of the wall: what is granted by it would lie ahead for good otherwise, beyond what the next one leaves out.
+    pub fn start_past_gap(&mut self, readings: Readings, floor_ms: i64, gap_ms: u64) {
         let wall_offset_ms = wall_offset(readings);
         let now_ms = readings.wall_ms.max(floor_ms).max(self.now_ms);
+        let past_gap_ms = now_ms.saturating_sub_unsigned(gap_ms);
         *self = Self {
-            offset_ms: wall_offset_ms.max(now_ms.saturating_sub(boot(readings))),
+            offset_ms: wall_offset_ms.max(past_gap_ms.saturating_sub(boot(readings))),
             wall_offset_ms,
             now_ms,
             is_set: 1,

@@ -92,6 +92,14 @@ pub struct TakeoverLimits {
     pub window_ms: u64,
 }
 
+impl TakeoverLimits {
+    /// How far ahead of the clock somebody else may have been granted ids, milliseconds: what is left out where no bound says how far.
+    pub fn gap_ms_max(&self) -> u64 {
+        let past_lead_ms = self.lead_ms_max.saturating_add(1);
+        past_lead_ms.saturating_add(self.skew_ms_max)
+    }
+}
+
 /// A lease to be written, and what may be published once that is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
@@ -152,11 +160,7 @@ pub fn plan_claim(
 /// these limits, and nobody had begun ahead of the clock just before. Since then nobody is granted anything but by what the rows say. 0: it has no
 /// server that says when that was.
 fn granted_before_start_ms(era: &Era, limits: &TakeoverLimits) -> i64 {
-    let reach = |started_ms: i64| {
-        let past_lead_ms = started_ms.saturating_add_unsigned(limits.lead_ms_max);
-        let past_lead_ms = past_lead_ms.saturating_add(1);
-        past_lead_ms.saturating_add_unsigned(limits.skew_ms_max)
-    };
+    let reach = |started_ms: i64| started_ms.saturating_add_unsigned(limits.gap_ms_max());
     era.started_ms.map_or(0, reach)
 }
 

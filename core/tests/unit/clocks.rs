@@ -70,6 +70,33 @@ fn a_takeover_starts_no_earlier_than_its_floor() {
     assert_eq!(clock.observe(at(WALL_MS, 50), JUMP_MS_MAX).now_ms, WALL_MS);
 }
 
+/// What is granted by it soon lies no further ahead than by any other.
+#[test]
+fn a_clock_that_starts_past_a_gap_stands_still_until_the_gap_is_over() {
+    const GAP_MS: i64 = 20_000;
+    let started = |floor_ms| {
+        let mut clock = VirtualClock::default();
+        clock.start_past_gap(at(WALL_MS, 50), floor_ms, GAP_MS.unsigned_abs());
+        clock
+    };
+    // All of it, less of it, and behind a clock that was set back.
+    for (floor_ms, stands_ms) in [(GAP_MS, GAP_MS), (5_000, 5_000), (HOUR_MS, GAP_MS)] {
+        let mut clock = started(WALL_MS + floor_ms);
+        for passed_ms in [0, 1, stands_ms / 2, stands_ms, stands_ms + 10, 2 * HOUR_MS] {
+            let boot_ms = 50 + passed_ms.unsigned_abs();
+            let seen = clock.observe(at(WALL_MS + passed_ms, boot_ms), JUMP_MS_MAX);
+            let ahead_ms = floor_ms + (passed_ms - stands_ms).max(0);
+            assert_eq!(
+                (seen.now_ms, seen.skew_ms),
+                (WALL_MS + ahead_ms, 0),
+                "{passed_ms}"
+            );
+        }
+    }
+    let mut behind = started(WALL_MS - 10);
+    assert_eq!(behind.observe(at(WALL_MS, 50), JUMP_MS_MAX).now_ms, WALL_MS);
+}
+
 proptest! {
     #[test]
     fn virtual_time_never_goes_back_nor_runs_away(
@@ -97,7 +124,7 @@ proptest! {
             let seen = clock.observe(at(wall_ms, boot_ms), limit);
             prop_assert!(seen.now_ms >= last);
             last = seen.now_ms;
-            clock.start_at(at(wall_ms, boot_ms), floor);
+            clock.start_past_gap(at(wall_ms, boot_ms), floor, limit);
         }
     }
 }

@@ -180,7 +180,7 @@ fn lost_answers_to_commit_repeat_no_snowflake_id() -> Result<()> {
         let settings = raw(line.port, &schema.name);
         let keys = open_at(&settings, &on_worker(5), &clock)?;
         let source = keys.source(&KeySpec::Snowflake)?;
-        for _ in 0..300 {
+        for _ in 0..400 {
             log.add_all("lossy", &source.take(9, true).await?);
             clock.pass(500);
         }

@@ -137,6 +137,7 @@ impl Keeper {
         };
         self.floor_state = self.floor_state.max(floor_state);
         self.restarts = self.store.losses.restarts();
+        let limits = settings.takeover(readings.wall_ms);
         let request = TakeLease {
             space: self.supply.space,
             claimant: Claimant {
@@ -151,7 +152,7 @@ impl Keeper {
                 gone_back_from_ms: self.gone_back_from_ms,
                 generation,
             },
-            limits: settings.takeover(readings.wall_ms),
+            limits,
             clock: &*self.supply.clock,
             worker_ids: settings.worker_ids.clone(),
             must_be_divided: self.supply.must_be_divided,
@@ -179,7 +180,8 @@ impl Keeper {
         self.written_boot_ms = readings.boot_ms;
         let worker = self.worker_of(&taken)?;
         let start_ms = taken.claim.plan.start_ms;
-        self.virtual_clock.start_at(readings, start_ms);
+        self.virtual_clock
+            .start_past_gap(readings, start_ms, limits.gap_ms_max());
         self.publish_new(taken, worker);
         Ok(())
     }
