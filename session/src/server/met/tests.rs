@@ -1,5 +1,6 @@
 //! Which tables are asked about, and what is known of them.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::{ListedTables, MET_MAX, MetTable, MetTables, Standing};
@@ -207,7 +208,7 @@ fn what_has_its_answer_makes_room_and_nothing_gets_keys_unasked() {
     // Now they have given up.
     met.to_ask(true);
     assert_eq!(met.meet(&other), Standing::Unanswered);
-    assert_eq!(met.to_ask(false), [other.clone()]);
+    assert_eq!(met.to_ask(false), from_ref(&other));
     met.learn(&other, true, None);
     for one in &all {
         met.meet(one);
