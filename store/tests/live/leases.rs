@@ -178,7 +178,12 @@ fn lost_answers_to_commit_repeat_no_snowflake_id() -> Result<()> {
         let log = IssuedLog::default();
         let clock = ManualClock::at(NOW_MS);
         let settings = raw(line.port, &schema.name);
-        let keys = open_at(&settings, &on_worker(5), &clock)?;
+        // The server's clock does not go with this one, by which the lease is not to expire.
+        let on_worker = RawSnowflakeSettings {
+            lease_ms: 600_000,
+            ..on_worker(5)
+        };
+        let keys = open_at(&settings, &on_worker, &clock)?;
         let source = keys.source(&KeySpec::Snowflake)?;
         for _ in 0..400 {
             log.add_all("lossy", &source.take(9, true).await?);
