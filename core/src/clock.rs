@@ -70,19 +70,25 @@ impl VirtualClock {
         self.start_past_gap(readings, floor_ms, 0);
     }
 
-    /// The same where up to `gap_ms` before `floor_ms` may have been left out, for ids that somebody else may have been granted. The clock stands still for
-    /// so long where it begins ahead of the wall: what is granted by it would lie ahead for good otherwise, beyond what the next one leaves out.
-    pub fn start_past_gap(&mut self, readings: Readings, floor_ms: i64, gap_ms: u64) {
+    /// The same, but where it begins ahead of the wall it stands still until the wall is there, for so long at most: otherwise what is granted by it lay that
+    /// much further ahead for good, beyond what is left out by whoever comes next.
+    pub fn start_past_gap(&mut self, readings: Readings, floor_ms: i64, stands_ms_max: u64) {
         let wall_offset_ms = wall_offset(readings);
         let now_ms = readings.wall_ms.max(floor_ms).max(self.now_ms);
-        let past_gap_ms = now_ms.saturating_sub_unsigned(gap_ms);
+        let goes_on_ms = now_ms.saturating_sub_unsigned(stands_ms_max);
         *self = Self {
-            offset_ms: wall_offset_ms.max(past_gap_ms.saturating_sub(boot(readings))),
+            offset_ms: wall_offset_ms.max(goes_on_ms.saturating_sub(boot(readings))),
             wall_offset_ms,
             now_ms,
             is_set: 1,
             is_doubting: 0,
         };
+    }
+
+    /// For how long it stands still, milliseconds.
+    pub fn stands_for_ms(&self, readings: Readings) -> u64 {
+        let goes_on_at_ms = boot(readings).saturating_add(self.offset_ms);
+        u64::try_from(self.now_ms.saturating_sub(goes_on_at_ms)).unwrap_or(0)
     }
 
     /// Starts the clock after a takeover at `start_ms` though the wall reads far later: the skew begins with the difference.

@@ -321,7 +321,8 @@ fn first_from(layout: &Layout, tick: u64) -> u64 {
 }
 
 /// Two layouts divide an id differently, so what is one worker's time may be another's worker id: ids of a new layout must
-/// all be greater than every id of an old one, of any worker, also of one that was granted more than the rows say, up to `granted_ms`.
+/// all be greater than every id of an old one, of any worker, also of one that was granted more than the rows say, up to `granted_ms`: but not where
+/// programs have gone over to the new layout since.
 fn check_layouts(
     rows: &[LeaseRow],
     claimant: &Claimant,
@@ -336,7 +337,10 @@ fn check_layouts(
                 layout: row.layout.to_string(),
             });
         }
-        let used_ms = row.hi_ms.max(granted_ms);
+        let used_ms = match is_left(row, rows, new) {
+            true => row.hi_ms,
+            false => row.hi_ms.max(granted_ms),
+        };
         let used = state_from(&row.layout, used_ms) >> row.layout.sequence_bits();
         if smallest <= row.layout.largest_id_below(used) {
             return Err(NoLease::LayoutOverlap {
@@ -347,6 +351,15 @@ fn check_layouts(
         }
     }
     Ok(())
+}
+
+/// Whether nobody has the row's worker id, and the new layout was leased above its bound. Otherwise a layout that was left long ago, whose ids grow faster,
+/// would be in the way behind each start of the store's server.
+fn is_left(row: &LeaseRow, rows: &[LeaseRow], new: &Layout) -> bool {
+    row.owner.is_none()
+        && rows
+            .iter()
+            .any(|of| of.layout == *new && of.hi_ms > row.hi_ms)
 }
 
 /// What this process knows of its lease.

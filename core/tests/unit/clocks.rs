@@ -84,7 +84,10 @@ fn a_clock_that_starts_past_a_gap_stands_still_until_the_gap_is_over() {
         let mut clock = started(WALL_MS + floor_ms);
         for passed_ms in [0, 1, stands_ms / 2, stands_ms, stands_ms + 10, 2 * HOUR_MS] {
             let boot_ms = 50 + passed_ms.unsigned_abs();
-            let seen = clock.observe(at(WALL_MS + passed_ms, boot_ms), JUMP_MS_MAX);
+            let readings = at(WALL_MS + passed_ms, boot_ms);
+            let seen = clock.observe(readings, JUMP_MS_MAX);
+            let stands_for_ms = (stands_ms - passed_ms).max(0).unsigned_abs();
+            assert_eq!(clock.stands_for_ms(readings), stands_for_ms);
             let ahead_ms = floor_ms + (passed_ms - stands_ms).max(0);
             assert_eq!(
                 (seen.now_ms, seen.skew_ms),

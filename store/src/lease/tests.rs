@@ -285,6 +285,34 @@ fn another_layout_gives_greater_ids_than_all_that_was_granted_before_the_server_
     );
 }
 
+/// Its ids may grow faster, and be greater by now if anybody made any.
+#[test]
+fn a_layout_that_was_left_long_ago_is_not_in_the_way_behind_a_start_of_the_server() {
+    const YEAR_MS: i64 = 365 * 86_400_000;
+    let new = Layout::parse("twitter,epoch=946684800000").unwrap();
+    let old = LeaseRow {
+        hi_ms: NOW_MS - YEAR_MS,
+        layout: Layout::parse("baidu,epoch=1690000000000").unwrap(),
+        ..row(1, None)
+    };
+    let since = LeaseRow {
+        hi_ms: NOW_MS - 60_000,
+        layout: new,
+        ..row(0, None)
+    };
+    let era = Era {
+        started_ms: Some(NOW_MS),
+        ..Era::default()
+    };
+    let plan = |rows: &[LeaseRow]| plan_claim(rows, &claimant(Some(2), new), &LIMITS, &era);
+    assert!(plan(&[old.clone(), since]).is_ok());
+    let overlap = plan(&[old]);
+    assert!(
+        matches!(overlap, Err(NoLease::LayoutOverlap { worker_id: 1, .. })),
+        "{overlap:?}"
+    );
+}
+
 /// It says nothing of a store that has gone back: whoever knows that it has takes nothing.
 #[test]
 fn a_server_that_was_started_makes_up_for_no_bound_that_is_lost() {

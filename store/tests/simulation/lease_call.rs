@@ -210,10 +210,9 @@ impl World {
                 let readings = issuer.readings(now_ms);
                 let worker = WorkerId::new(i64::from(held.worker_id), &layout).ok();
                 issuer.held = Some(held);
-                let gap_ms = LEAD_MS_MAX + 1 + SKEW_MS_MAX;
                 issuer
                     .clock
-                    .start_past_gap(readings, claim.plan.start_ms, gap_ms);
+                    .start_past_gap(readings, claim.plan.start_ms, LEAD_MS_MAX);
                 let plan = match self.rules {
                     // No bound: from now on, until told that the lease is gone.
                     Rules::TimeToLiveOnly => TakeoverPlan {

@@ -180,8 +180,10 @@ impl Keeper {
         self.written_boot_ms = readings.boot_ms;
         let worker = self.worker_of(&taken)?;
         let start_ms = taken.claim.plan.start_ms;
+        // For as long as ids may run ahead of it: then nothing is granted further ahead than what an heir leaves out, and no keys are refused for it.
+        let stands_ms = limits.lead_ms_max.max(limits.window_ms);
         self.virtual_clock
-            .start_past_gap(readings, start_ms, limits.gap_ms_max());
+            .start_past_gap(readings, start_ms, stands_ms);
         self.publish_new(taken, worker);
         Ok(())
     }

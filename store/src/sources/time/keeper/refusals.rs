@@ -19,6 +19,7 @@ impl Keeper {
     /// ids below the bound, go on.
     pub(super) fn refused(&self, refusal: BoundRefusal, request: &BoundRequest, need: u64) {
         let space = self.supply.space.name();
+        let refusal = self.until_the_clock_goes(refusal);
         let (failure, outlook, ms) = match refusal {
             BoundRefusal::TooFarAhead {
                 lead_ms: _,
@@ -52,6 +53,25 @@ impl Keeper {
             failure,
             outlook,
         });
+    }
+
+    /// Past a gap the clock stands still at first, and catches nothing up.
+    fn until_the_clock_goes(&self, refusal: BoundRefusal) -> BoundRefusal {
+        match refusal {
+            BoundRefusal::TooFarAhead {
+                lead_ms,
+                retry_after_ms,
+            } => {
+                let stands_for_ms = self
+                    .virtual_clock
+                    .stands_for_ms(self.supply.clock.readings());
+                BoundRefusal::TooFarAhead {
+                    lead_ms,
+                    retry_after_ms: retry_after_ms.saturating_add(stands_for_ms),
+                }
+            }
+            BoundRefusal::LayoutRanOut => refusal,
+        }
     }
 
     /// Whether so many would be too many even if no id ran ahead of the clock. (Within one tick that may depend on how much
