@@ -296,6 +296,7 @@ pub fn own_server() -> Result<Upstream> {
     let options = ["--innodb-flush-log-at-trx-commit=1"];
     let server = Upstream::start_with(Flavour::MariaDb, &options)?;
     server.run("", "CREATE DATABASE keywright")?;
+    until_known(|| server.up_s())?;
     Ok(server)
 }
 

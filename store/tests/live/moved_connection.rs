@@ -5,12 +5,14 @@ use keywright_store::RawStoreSettings;
 use keywright_testkit::{Flavour, Result, Upstream};
 
 use crate::common::{open, raw, runtime, segment, small_steps, tag};
+use crate::put_back::until_known;
 
 /// MariaDB has no identity but what it is set to, so another number makes it another server for connections that are open.
 #[test]
 fn another_server_behind_an_open_connection_is_met_as_by_a_new_one() -> Result<()> {
     let server = Upstream::start_with(Flavour::MariaDb, &["--server-id=1"])?;
     server.run("", "CREATE DATABASE keywright")?;
+    until_known(|| server.up_s())?;
     let settings = RawStoreSettings {
         connections_max: 1,
         ..raw(server.port(), "keywright")

@@ -51,7 +51,6 @@ fn what_the_account_lacks_is_told() -> Result<()> {
 #[test]
 fn what_is_no_store_is_told() -> Result<()> {
     let primary = own_server()?;
-    until_known(|| postgres_up_s(&primary))?;
     let settings = raw_postgres_briefly(&primary);
     let runtime = runtime()?;
     let refused = |settings: &RawStoreSettings| {

@@ -11,11 +11,13 @@ use crate::common::{
     small_steps, tag, take_by_each, take_many, until,
 };
 use crate::forwarder::Forwarder;
+use crate::put_back::{postgres_up_s, until_known};
 
 /// A server of a test's own with an empty database `keywright`.
 pub fn own_server() -> Result<PgServer> {
     let server = PgServer::builder().preload(false).start()?;
     in_postgres(&server, "postgres", "CREATE DATABASE keywright")?;
+    until_known(|| postgres_up_s(&server))?;
     Ok(server)
 }
 

@@ -13,6 +13,7 @@ use keywright_testkit::{Flavour, Result, Upstream, scratch_dir};
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, raw, runtime, segment, small_steps, tag,
 };
+use crate::put_back::until_known;
 
 on_engines!(
     a_tag_that_went_back_gives_nothing_until_it_is_advanced,
@@ -306,6 +307,7 @@ fn behind_a_restart_of_the_server_all_look_before_anybody_reserves() -> Result<(
         let keeps = ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"];
         let mut server = Upstream::start_with(flavour, &keeps)?;
         server.run("", "CREATE DATABASE keywright")?;
+        until_known(|| server.up_s())?;
         let settings = raw(server.port(), "keywright");
         runtime()?.block_on(async {
             let [more, less] = [open(&settings)?, open(&settings)?];
