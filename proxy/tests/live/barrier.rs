@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Config;
@@ -9,7 +10,7 @@ use keywright_proxy::switch::{Ahead, ClientConnections, Conductor, Limits};
 use keywright_store::switch::{Change, KeySpace, Next, Phase, RuleName, Standing, Switchboard};
 use keywright_store::{Keys, TagOptions};
 use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 pub const LIMITS: Limits = Limits {
     wait_ms_max: 60_000,
@@ -340,6 +341,8 @@ fn an_attempt_that_is_late_waits_for_the_names_of_who_is_in_the_way() -> Result<
         assert!(leader.begin(&fleet.change(None, Some(space()))).await?);
         leader.connections().is_busy.set(true);
         leader.connections().looks.set(5);
+        // It takes so long until it comes to hold.
+        sleep(Duration::from_millis(IMPATIENT.wait_ms_max)).await;
         until(&mut leader, |next| matches!(next, Next::End(_))).await?;
         let told = leader.take_given_up().unwrap_or_default();
         assert!(told.contains("a client"), "{told}");
