@@ -348,9 +348,8 @@ impl Reading {
     fn clause(&mut self, cursor: &mut Cursor<'_>, token: Token) -> Result<bool, Unread> {
         let text = cursor.text;
         let is = |word| token.is(text, word);
-        let outline = &mut self.outline;
         if is("SELECT") && self.part == Part::Between {
-            outline.parts.push(Vec::new());
+            self.outline.parts.push(Vec::new());
             self.part = Part::Options;
             return Ok(true);
         }
@@ -358,15 +357,47 @@ impl Reading {
             return with(SelectConstruct::Another);
         }
         if is("ON") && cursor.at_duplicate_key()? {
-            if outline.tail == Tail::None {
-                outline.tail = Tail::OnDuplicate;
-                outline.has_own_tail = cursor.has_own_tail()?;
-                outline.end = self.last.map_or(outline.start, |last| last.end);
-            }
-            self.close_item();
-            self.part = Part::Tail;
+            self.begin_tail(*cursor)?;
             return Ok(true);
         }
+        if self.clause_behind_list(cursor, token)? {
+            self.close_item();
+            self.part = Part::Clauses;
+            return Ok(true);
+        }
+        // MINUS is an operator in ORACLE mode only; otherwise a name.
+        let begins_other =
+            is("UNION") || is("EXCEPT") || is("INTERSECT") || (is("MINUS") && cursor.at_part()?);
+        if begins_other {
+            self.close_item();
+            self.outline.clauses.insert(Clause::Union);
+            self.part = Part::Between;
+        }
+        Ok(begins_other)
+    }
+
+    /// ON DUPLICATE KEY UPDATE begins, whose first word was read.
+    fn begin_tail(&mut self, cursor: Cursor<'_>) -> Result<(), Unread> {
+        let outline = &mut self.outline;
+        if outline.tail == Tail::None {
+            outline.tail = Tail::OnDuplicate;
+            outline.has_own_tail = cursor.has_own_tail()?;
+            outline.end = self.last.map_or(outline.start, |last| last.end);
+        }
+        self.close_item();
+        self.part = Part::Tail;
+        Ok(())
+    }
+
+    /// Whether a word starts one of the clauses that follow the select list of a SELECT; it is noted.
+    fn clause_behind_list(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        token: Token,
+    ) -> Result<bool, Unread> {
+        let text = cursor.text;
+        let is = |word| token.is(text, word);
+        let outline = &mut self.outline;
         match () {
             () if is("FROM") => {
                 let none = cursor.accept("DUAL")?;
@@ -412,21 +443,8 @@ impl Reading {
                     outline.limit = Limit::Behind;
                 }
             }
-            () if is("UNION")
-                || is("EXCEPT")
-                || is("INTERSECT")
-                // An operator in ORACLE mode only; otherwise a name.
-                || (is("MINUS") && cursor.at_part()?) =>
-            {
-                self.close_item();
-                self.outline.clauses.insert(Clause::Union);
-                self.part = Part::Between;
-                return Ok(true);
-            }
             () => return Ok(false),
         }
-        self.close_item();
-        self.part = Part::Clauses;
         Ok(true)
     }
 
