@@ -35,26 +35,14 @@ impl Connection {
     ) -> Next {
         match decide(self.policy(Some(index)), &Facts::of_query(&plan)) {
             Verdict::Rewrite if self.statements.is_full() => {
-                return self.refuse_statement(query.header).into();
+                self.refuse_statement(query.header).into()
             }
-            Verdict::Rewrite => {}
-            Verdict::Pass if plan.is_guarded() => {
-                return match self.forbids_guard(index) {
-                    Some(what) => self.unsupported_prepare(query, Some(index), what),
-                    None => self.prepare_guarded(query, index, plan),
-                };
-            }
-            Verdict::Pass => {
-                let by_mode = plan.by_mode().then_some(index);
-                let by_order = match plan.by_order() {
-                    false => None,
-                    true => match self.by_order(index, query.text, None) {
-                        None => return self.refuse_texts(query.header).into(),
-                        kept => kept,
-                    },
-                };
-                return self.prepare_explicit(query, (by_mode, by_order));
-            }
+            Verdict::Rewrite => self.prepare_keyed_select(query, index, plan),
+            Verdict::Pass if plan.is_guarded() => match self.forbids_guard(index) {
+                Some(what) => self.unsupported_prepare(query, Some(index), what),
+                None => self.prepare_guarded(query, index, plan),
+            },
+            Verdict::Pass => self.prepare_explicit_select(query, index, &plan),
             Verdict::Observe(what) => {
                 if let Some(what) = what {
                     self.note(Some(index), what);
@@ -64,13 +52,33 @@ impl Connection {
                     rule: index,
                     insert,
                 };
-                return self.note_observed(query, observed);
+                self.note_observed(query, observed)
             }
-            Verdict::Leave(what) => return self.unsupported_prepare(query, Some(index), what),
-            Verdict::Refuse(reason) => {
-                return self.refuse_for(query.header, Some(index), reason).into();
-            }
+            Verdict::Leave(what) => self.unsupported_prepare(query, Some(index), what),
+            Verdict::Refuse(reason) => self.refuse_for(query.header, Some(index), reason).into(),
         }
+    }
+
+    /// One that brings its own keys.
+    fn prepare_explicit_select(
+        &mut self,
+        query: Query<'_>,
+        index: usize,
+        plan: &QueryPlan,
+    ) -> Next {
+        let by_mode = plan.by_mode().then_some(index);
+        let by_order = match plan.by_order() {
+            false => None,
+            true => match self.by_order(index, query.text, None) {
+                None => return self.refuse_texts(query.header).into(),
+                kept => kept,
+            },
+        };
+        self.prepare_explicit(query, (by_mode, by_order))
+    }
+
+    /// One that gets keys: the server prepares the session's text in place of the client's.
+    fn prepare_keyed_select(&mut self, query: Query<'_>, index: usize, plan: QueryPlan) -> Next {
         let Some(held) = self.hold(query.text.len()) else {
             return self.refuse_texts(query.header).into();
         };
