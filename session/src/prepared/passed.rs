@@ -15,9 +15,22 @@ use crate::insert::leaves_out::Native;
 use crate::job::Next;
 use crate::judge::decide_unread;
 use crate::prepared::observed::Execution;
-use crate::prepared::passed_statement::{ByMode, Changes, Keyless};
+use crate::prepared::passed_statement::{ByMode, Changes, Keyless, Passed};
 use crate::server::question::KeyThere;
 use crate::step::Step;
+
+/// The flags of an execution: how its answer is to be given.
+fn flags_of(header: Header, bytes: &[u8]) -> Result<u8, Undecoded> {
+    const FLAGS: usize = HEADER_BYTES + 1 + 4;
+    match bytes.get(FLAGS) {
+        Some(flags) => Ok(*flags),
+        // The server will say that it is malformed.
+        None if header.total() <= FLAGS => Ok(0),
+        None => Err(Undecoded::More {
+            at_least: FLAGS + 1,
+        }),
+    }
+}
 
 impl Connection {
     /// An execution of the statement that the client names so.
@@ -27,17 +40,7 @@ impl Connection {
         bytes: &[u8],
         named: u32,
     ) -> Result<Next, Undecoded> {
-        const FLAGS: usize = HEADER_BYTES + 1 + 4;
-        let flags = match bytes.get(FLAGS) {
-            Some(flags) => *flags,
-            // The server will say that it is malformed.
-            None if header.total() <= FLAGS => 0,
-            None => {
-                return Err(Undecoded::More {
-                    at_least: FLAGS + 1,
-                });
-            }
-        };
+        let flags = flags_of(header, bytes)?;
         let id = self.statements.number(named);
         let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
         if let Some(observed) = &passed.observed {
@@ -51,28 +54,10 @@ impl Connection {
         {
             return Ok(step.into());
         }
-        if let Some(keyless) = &passed.keyless
-            && let Some(step) = self.check_keyless(header, keyless)
-        {
-            return Ok(step.into());
-        }
-        if let Some(by_mode) = passed.by_mode
-            && let Some(step) = self.check_mode(header, by_mode)
-        {
-            return Ok(step.into());
-        }
-        let by_order = passed.by_order.as_ref();
-        let checked = by_order.map_or(Ok(None), |of| self.check_order(header, id, of));
-        let mut watched = match checked {
+        let mut watched = match self.check_passed(header, id, &passed) {
             Ok(watched) => watched,
             Err(step) => return Ok(step.into()),
         };
-        if let Some(step) = self.restore_row_count(|| passed.effect.counts) {
-            return Ok(step.into());
-        }
-        if let Some(step) = self.update_before(&passed.effect, passed.effect.counts) {
-            return Ok(step.into());
-        }
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
         if let Some(observed) = &passed.observed
@@ -98,6 +83,37 @@ impl Connection {
             (None, Some(rule)) => self.watch_fence(next, rule),
             (None, None) => next,
         })
+    }
+
+    /// What comes before an execution is sent; `Ok`: nothing, with the rule at whose fence its answer is watched. `Err`: it waits for
+    /// the server's answer, or was refused.
+    fn check_passed(
+        &mut self,
+        header: Header,
+        id: u32,
+        passed: &Passed,
+    ) -> Result<Option<usize>, Step> {
+        if let Some(keyless) = &passed.keyless
+            && let Some(step) = self.check_keyless(header, keyless)
+        {
+            return Err(step);
+        }
+        if let Some(by_mode) = passed.by_mode
+            && let Some(step) = self.check_mode(header, by_mode)
+        {
+            return Err(step);
+        }
+        let watched = match &passed.by_order {
+            Some(by_order) => self.check_order(header, id, by_order)?,
+            None => None,
+        };
+        if let Some(step) = self.restore_row_count(|| passed.effect.counts) {
+            return Err(step);
+        }
+        match self.update_before(&passed.effect, passed.effect.counts) {
+            Some(step) => Err(step),
+            None => Ok(watched),
+        }
     }
 
     /// What comes before the execution of an INSERT that was prepared to get no keys; `None`: nothing.
