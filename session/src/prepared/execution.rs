@@ -137,11 +137,7 @@ impl Connection {
             Ok(wanted) => wanted,
             Err(what) => return self.refuse_execution(header, id, what).into(),
         };
-        let rule = self.rules.rules().get(statement.rule);
-        let keys = match keys.and_then(|keys| match (wanted.keys, rule) {
-            (0, _) | (_, None) => Ok(keys),
-            (rows, Some(rule)) => self.spread(rule, keys, rows),
-        }) {
+        let keys = match self.spread_over(statement.rule, keys, wanted.keys) {
             Ok(keys) => keys,
             Err(failure) => {
                 self.forget_long_data(id);
@@ -176,11 +172,12 @@ impl Connection {
         };
         let reply = self.reply(&statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
-        let start = self.up.len();
-        self.up.extend([0; HEADER_BYTES]);
-        execution.write(*number, &params, &mut self.up);
-        if make_packet(start, &mut self.up) != header.sequence {
-            self.up.truncate(start);
+        if !write_execution(
+            execution,
+            (*number, params.as_slice()),
+            header,
+            &mut self.up,
+        ) {
             return self
                 .refuse_execution(header, id, Unsupported::Longer)
                 .into();
@@ -193,6 +190,20 @@ impl Connection {
         }
         self.answer.expect(execution.shape());
         Job::of_reply(reply, returning).with(Step::Consumed(header.total()))
+    }
+
+    /// The keys of an execution as they are spread over so many rows.
+    fn spread_over(
+        &self,
+        rule: usize,
+        keys: Result<KeyBatch, KeyFailure>,
+        rows: u64,
+    ) -> Result<KeyBatch, KeyFailure> {
+        let keys = keys?;
+        match (rows, self.rules.rules().get(rule)) {
+            (0, _) | (_, None) => Ok(keys),
+            (rows, Some(rule)) => self.spread(rule, keys, rows),
+        }
     }
 
     /// Another text, since the one there is would make other keys out of the first than these, which are burnt.
@@ -217,4 +228,22 @@ impl Connection {
         }
         self.prepare_variant(header, id, variant)
     }
+}
+
+/// Writes an execution of a statement with these parameters in place of the client's; false if it takes another number of packets: then
+/// nothing is written.
+fn write_execution(
+    execution: &Execution<'_>,
+    (statement, params): (u32, &[Param<'_>]),
+    header: Header,
+    up: &mut Vec<u8>,
+) -> bool {
+    let start = up.len();
+    up.extend([0; HEADER_BYTES]);
+    execution.write(statement, params, up);
+    let is_as_long = make_packet(start, up) == header.sequence;
+    if !is_as_long {
+        up.truncate(start);
+    }
+    is_as_long
 }
