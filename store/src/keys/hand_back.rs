@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::Keys;
+use crate::sources::segment::SegmentSupply;
 use crate::store::returned::{Rest, Return};
 
 /// Rests that are handed back in one transaction.
@@ -33,25 +35,7 @@ impl Keys {
     }
 
     async fn hand_back_rests(&self) {
-        let (segments, tasks) = {
-            let mut sources = self.sources();
-            sources.closed = true;
-            self.0.seats.close();
-            for supply in sources.segments.values() {
-                supply.demand.close();
-            }
-            for supply in &sources.times {
-                supply.demand.close();
-            }
-            for feeder in &sources.feeders {
-                feeder.close();
-            }
-            for following in &sources.followings {
-                following.close();
-            }
-            let segments: Vec<_> = sources.segments.values().cloned().collect();
-            (segments, std::mem::take(&mut sources.tasks))
-        };
+        let (segments, tasks) = self.close_sources();
         let transaction_max = Duration::from_millis(self.0.settings.limits.store_ms_max);
         // A refill under way may still be published: wait for its end, then take what is left.
         let ended = async {
@@ -73,8 +57,8 @@ impl Keys {
         if rests.is_empty() {
             return;
         }
-        let ranges = rests.len();
         if self.0.settings.gives_ranges_only() {
+            let ranges = rests.len();
             let ids = |rest: &Rest| rest.end.saturating_sub(rest.start);
             let ids: u64 = rests.iter().map(ids).sum();
             info!(
@@ -83,8 +67,35 @@ impl Keys {
             );
             return;
         }
-        let until = Instant::now() + transaction_max;
-        let (mut rests, mut given) = (rests, 0);
+        self.hand_back_in_parts(rests, Instant::now() + transaction_max)
+            .await;
+    }
+
+    /// No key is issued from now on: the segments, of which something may be left, and the tasks that end now.
+    fn close_sources(&self) -> (Vec<Arc<SegmentSupply>>, Vec<watch::Receiver<()>>) {
+        let mut sources = self.sources();
+        sources.closed = true;
+        self.0.seats.close();
+        for supply in sources.segments.values() {
+            supply.demand.close();
+        }
+        for supply in &sources.times {
+            supply.demand.close();
+        }
+        for feeder in &sources.feeders {
+            feeder.close();
+        }
+        for following in &sources.followings {
+            following.close();
+        }
+        let segments = sources.segments.values().cloned().collect();
+        (segments, std::mem::take(&mut sources.tasks))
+    }
+
+    /// Hands rests back, one part after the other, as long as there is time.
+    async fn hand_back_in_parts(&self, mut rests: Vec<Rest>, until: Instant) {
+        let ranges = rests.len();
+        let mut given = 0;
         while !rests.is_empty() {
             if Instant::now() >= until {
                 warn!(
