@@ -21,43 +21,10 @@ impl Keys {
         let opening = there.as_ref().filter(|found| {
             matches!(found.row.standing, Standing::Opening(_)) && !found.row.is_dropped
         });
-        let (mut open, mut left, mut silent) = (None, None, None);
-        // Going on higher than need be does no harm.
-        let mut above = 1;
-        let mut rows: Vec<HomeRow> = Vec::new();
-        let is_other = |keys: &&Keys| keys.store_name() != target.store_name();
-        for keys in self.all().filter(is_other) {
-            match keys.stands_here(tag).await {
-                Ok(Stands::Row(found)) => {
-                    above = above.max(found.row.free);
-                    rows.push(found.row.clone());
-                    let its = opening.map(|found| Standing::Elsewhere(found.row.key_space.clone()));
-                    match (&open, is_open(&found)) {
-                        (Some((first, _)), true) => {
-                            return Err(open_in_both(
-                                tag,
-                                Keys::store_name(first),
-                                keys.store_name(),
-                            ));
-                        }
-                        (None, true) => open = Some((keys.clone(), found)),
-                        (_, false) if its.as_ref() == Some(&found.row.standing) => {
-                            left = Some((keys.clone(), found));
-                        }
-                        (_, false) => {}
-                    }
-                }
-                Ok(Stands::Others) => {
-                    let failure = Refused::Open.failure(tag.as_str(), keys.store_name());
-                    return Err(failure
-                        .hint("tags of other systems, and those behind key ports, do not move"));
-                }
-                Ok(Stands::Nothing) => {}
-                Err(failure) => silent = Some(failure),
-            }
-        }
+        let left_for = opening.map(|found| Standing::Elsewhere(found.row.key_space.clone()));
+        let others = self.ask_others(tag, to, left_for.as_ref()).await?;
         let is_there = there.as_ref().filter(|there| is_open(there));
-        match (is_there, open, left, silent) {
+        match (is_there, others.open, others.left, others.silent) {
             (Some(_), Some((keys, _)), _, _) => {
                 Err(open_in_both(tag, keys.store_name(), target.store_name()))
             }
@@ -70,14 +37,14 @@ impl Keys {
                 let listed = found.closed_in.as_deref().unwrap_or_default();
                 let source = Source {
                     key_space: found.row.key_space.clone(),
-                    leads: leads_to(&found.row.key_space, &rows),
+                    leads: leads_to(&found.row.key_space, &others.rows),
                     lists_target: listed.split(' ').any(|its| its == mark),
                 };
                 self.refuse_another_home(tag, to)?;
                 let ends = MoveEnds {
                     from,
                     target,
-                    above,
+                    above: others.above,
                     source,
                 };
                 Ok(MoveLook::From(ends, Box::new(found)))
@@ -91,6 +58,48 @@ impl Keys {
                 ))
             }
         }
+    }
+
+    /// What all stores but the target say of a tag. `left_for`: how it stands in the one that was closed in favour of the target.
+    async fn ask_others(
+        &self,
+        tag: &Tag,
+        target: &str,
+        left_for: Option<&Standing>,
+    ) -> Result<SaidByOthers, Failure> {
+        let mut others = SaidByOthers {
+            open: None,
+            left: None,
+            silent: None,
+            above: 1,
+            rows: Vec::new(),
+        };
+        for keys in self.all().filter(|keys| keys.store_name() != target) {
+            match keys.stands_here(tag).await {
+                Ok(Stands::Row(found)) => {
+                    others.above = others.above.max(found.row.free);
+                    others.rows.push(found.row.clone());
+                    match (&others.open, is_open(&found)) {
+                        (Some((first, _)), true) => {
+                            return Err(open_in_both(tag, first.store_name(), keys.store_name()));
+                        }
+                        (None, true) => others.open = Some((keys.clone(), found)),
+                        (_, false) if left_for == Some(&found.row.standing) => {
+                            others.left = Some((keys.clone(), found));
+                        }
+                        (_, false) => {}
+                    }
+                }
+                Ok(Stands::Others) => {
+                    let failure = Refused::Open.failure(tag.as_str(), keys.store_name());
+                    return Err(failure
+                        .hint("tags of other systems, and those behind key ports, do not move"));
+                }
+                Ok(Stands::Nothing) => {}
+                Err(failure) => others.silent = Some(failure),
+            }
+        }
+        Ok(others)
     }
 
     /// No program starts with a configuration by which an open tag is in another store than it is.
@@ -121,6 +130,19 @@ impl Keys {
             }
         }
     }
+}
+
+/// What all stores but the target of a move say of a tag.
+struct SaidByOthers {
+    /// The one where it is open.
+    open: Option<(Keys, FoundHome)>,
+    /// The one that was closed in favour of the target.
+    left: Option<(Keys, FoundHome)>,
+    /// Why one did not answer.
+    silent: Option<Failure>,
+    /// The first id that none of them gave. Going on higher than need be does no harm.
+    above: u64,
+    rows: Vec<HomeRow>,
 }
 
 /// Where a tag is, before it moves.
