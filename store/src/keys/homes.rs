@@ -124,27 +124,34 @@ impl Keys {
             // Of another home before: only a move opens it, which finds that one closed.
             Standing::Opening(Some(_)) => {
                 let under_way = Refused::UnderWay.failure(tag.as_str(), home.store_name());
-                return Err(under_way.hint(format!(
+                Err(under_way.hint(format!(
                     "keywright tag move {tag} --to-store {} goes on",
                     home.store_name()
-                )));
+                )))
             }
-            Standing::Opening(None) => {
-                return match self.open_elsewhere(tag).await {
-                    None => self.open_at_home(tag).await,
-                    Some(failure) => Err(failure),
-                };
-            }
-            Standing::Open => {}
+            Standing::Opening(None) => match self.open_elsewhere(tag).await {
+                None => self.open_at_home(tag).await,
+                Some(failure) => Err(failure),
+            },
+            Standing::Open => self.settle_open(tag, home, &found).await,
             Standing::Elsewhere(_) => {
                 let others = || Refused::AnothersIds.failure(tag.as_str(), home.store_name());
-                return Err(self.open_elsewhere(tag).await.unwrap_or_else(others));
+                Err(self.open_elsewhere(tag).await.unwrap_or_else(others))
             }
             Standing::Native(heir) => {
                 let refused = Refused::Native(heir.clone());
-                return Err(refused.failure(tag.as_str(), home.store_name()));
+                Err(refused.failure(tag.as_str(), home.store_name()))
             }
         }
+    }
+
+    /// The same of a tag that is open where it is at home, as its row was found.
+    async fn settle_open(
+        &self,
+        tag: &Tag,
+        home: &Keys,
+        found: &FoundHome,
+    ) -> Result<Vec<String>, Failure> {
         if found.row.key_space.is_empty() {
             let message = format!("tag \"{tag}\" was made by hand, and has no key_space_id");
             let failure = Failure::new(Cause::BoundDamaged, message);
