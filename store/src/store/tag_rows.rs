@@ -61,13 +61,9 @@ async fn reserve(
     let rows = link
         .rows(store.select_row(), values![request.tag.as_str()])
         .await?;
-    let found = match rows.as_slice() {
-        [found] if is_dropped(store, found)? => {
-            return Ok(Err(Denied::Other(dropped(request.tag))));
-        }
-        [found] => found,
-        [] => return Ok(Err(Denied::Other(unknown(store, request.tag)))),
-        [_, ..] => return Ok(Err(ambiguous(store, request.tag))),
+    let found = match the_only(&rows, store, request.tag)? {
+        Ok(found) => found,
+        Err(denied) => return Ok(Err(denied)),
     };
     let identity = link.server.identity.as_str();
     let (row, now_ms) = match read_any_row(store, found, identity, request.tag, request.residue)? {
@@ -125,6 +121,20 @@ async fn reserve(
         generation,
         key_space,
     }))
+}
+
+/// The row of a tag that is there, out of those that have its name.
+fn the_only<'r>(
+    rows: &'r [Row],
+    store: &Store,
+    tag: &Tag,
+) -> Result<Result<&'r Row, Denied>, StoreError> {
+    Ok(match rows {
+        [found] if is_dropped(store, found)? => Err(Denied::Other(dropped(tag))),
+        [found] => Ok(found),
+        [] => Err(Denied::Other(unknown(store, tag))),
+        [_, ..] => Err(ambiguous(store, tag)),
+    })
 }
 
 /// That who asks may have ids of the tag whose row this is.
