@@ -10,7 +10,7 @@ use crate::failure::{Failure, broken_off};
 use crate::home::{Refused, Standing};
 use crate::store::home_rows::{FoundHome, ReadHome, TagIn};
 use crate::store::ranges::LookAtTags;
-use crate::store::tag_rows::unsettled;
+use crate::store::tag_denied::unsettled;
 
 /// What stands in a store of a tag; one that keeps no rows says only whether it has it.
 #[derive(Debug, Clone)]

@@ -26,6 +26,7 @@ pub(crate) mod switch_rows;
 mod switch_snowflakes;
 pub(crate) mod tag_admin;
 pub(crate) mod tag_change;
+pub(crate) mod tag_denied;
 pub(crate) mod tag_hiding;
 pub(crate) mod tag_read;
 pub(crate) mod tag_request;

@@ -10,8 +10,8 @@ use crate::store::order_rows::{LookForLoss, may_lose};
 use crate::store::ranges::{LookAtTags, Looked};
 use crate::store::schema::InspectSchema;
 use crate::store::tag_admin::TagListing;
+use crate::store::tag_denied::unknown;
 use crate::store::tag_hiding::refuse_other;
-use crate::store::tag_rows::unknown;
 use crate::tag_order::TagOrder;
 
 /// Something that [`Keys::check`] found.

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::home::Standing;
 use crate::store::home_rows::TagIn;
 use crate::store::tag_admin::TagListing;
+use crate::store::tag_denied::may_be_open;
 use crate::store::tag_read::closed_here;
-use crate::store::tag_rows::may_be_open;
 
 /// A store, and whether it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

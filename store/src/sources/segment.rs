@@ -21,7 +21,7 @@ use crate::settings::Limits;
 use crate::sources::demand::{Demand, StoreNews};
 use crate::sources::ordered::OrderedSide;
 use crate::store::returned::Rest;
-use crate::store::tag_rows::ordered;
+use crate::store::tag_denied::ordered;
 use crate::tag_order::TagFacts;
 
 /// Why ranges are dropped that would have been given.

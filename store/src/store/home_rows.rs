@@ -10,9 +10,9 @@ use keywright_core::residue::Residue;
 use keywright_core::{Cause, Step, Tag};
 
 use super::tag_admin::TagOptions;
+use super::tag_denied::ordered;
 use super::tag_hiding::hiding_of;
 use super::tag_read::{is_dropped, key_space, order_of, read_row, standing_of};
-use super::tag_rows::ordered;
 use super::{Link, Row, Store, StoreError, Transaction, Value, column, values};
 use crate::failure::Failure;
 use crate::home::{HomeRow, Refused, Standing};

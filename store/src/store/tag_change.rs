@@ -6,8 +6,8 @@ use keywright_core::{Cause, Step, Tag};
 
 use super::gone_back::behind;
 use super::tag_admin::rule_for;
+use super::tag_denied::{dropped, unknown};
 use super::tag_read::{closed_here, is_dropped, standing_of};
-use super::tag_rows::{dropped, unknown};
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
 use crate::home::Standing;

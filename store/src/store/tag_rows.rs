@@ -5,16 +5,20 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
-use super::look_back::{SETTLE_MS, judge, look_back, tell};
+use super::look_back::{judge, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
+use super::tag_denied::{
+    ambiguous, another_key_space, dropped, eaten, may_be_open, ordered, settling, superseded,
+    unknown,
+};
 use super::tag_hiding::{hiding_of, refuse_other};
 use super::tag_read::{closed_here, is_dropped, key_space, order_of, read_any_row, standing_of};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
-use crate::home::{OtherStore, Standing, not_closed_in};
+use crate::home::Standing;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, plan_reservation};
 use crate::tag_order::TagOrder;
 
@@ -254,25 +258,6 @@ fn not_closed_elsewhere(
     Ok(may_be_open(&store.others, closed_in.as_deref(), tag))
 }
 
-/// Why nobody who has these other stores reserves of a tag that lists those in which it is closed.
-pub(crate) fn may_be_open(
-    others: &[OtherStore],
-    closed_in: Option<&str>,
-    tag: &Tag,
-) -> Option<Failure> {
-    let other = not_closed_in(others, closed_in).into_iter().next()?;
-    Some(unsettled(tag, &other.name))
-}
-
-/// Why nobody reserves of a tag that may be open in that store too.
-pub(crate) fn unsettled(tag: &Tag, other: &str) -> Failure {
-    let message = format!(
-        "tag \"{tag}\" is not known to be closed in store \"{other}\", which would give the same ids"
-    );
-    let failure = Failure::new(Cause::TagHomeUnknown, message);
-    failure.hint("keywright init closes it there, once that store answers")
-}
-
 /// That who asks sends the ids through the permutation that the tag was made with. It takes all numbers, and keeps no order.
 fn hidden_alike(
     request: &ReservationRequest<'_>,
@@ -292,15 +277,6 @@ fn hidden_alike(
         return Ok(Err(Denied::HiddenOtherwise(failure)));
     }
     Ok(Ok(()))
-}
-
-/// Why a tag's ids are not given where their order cannot be kept.
-pub(crate) fn ordered(tag: &Tag) -> Failure {
-    let failure = Failure::new(
-        Cause::TagOrdered,
-        format!("tag \"{tag}\" is ordered, and its order cannot be kept here"),
-    );
-    failure.hint("only a [[listener]] of the Redis protocol with cluster_address gives its ids; another tag gives ids everywhere")
 }
 
 /// Moves the number by compare-and-swap, so that a table whose engine has no row locks is safe too, and reads it back.
@@ -339,77 +315,4 @@ async fn write(
         Some(Ok(number)) if number == reservation.number => Ok(()),
         Some(Ok(_) | Err(_)) | None => Err(StoreError::NotLocked),
     }
-}
-
-/// What the caller has of the other one may be given here again: it is dropped, and nothing is taken before somebody has looked.
-fn another_key_space(tag: &Tag) -> Failure {
-    let failure = Failure::new(
-        Cause::BoundDamaged,
-        format!(
-            "tag \"{tag}\" is another one in the store now than before: it was made anew, or the store was"
-        ),
-    );
-    failure.hint("start the program again if the tag was moved to another store and back; else keywright advance above all that was given first")
-}
-
-/// Who has seen more than a store that was put back tells it first.
-fn settling() -> Failure {
-    let message = format!(
-        "the store's server was started a moment ago: programs first compare what it says with what they have seen, and reserve nothing for {SETTLE_MS} ms"
-    );
-    Failure::new(Cause::StoreUnavailable, message)
-}
-
-/// What another server may have given away since is all that there is. Whoever knows better can say so.
-fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
-    let failure = Failure::new(
-        Cause::TagExhausted,
-        format!(
-            "tag \"{tag}\" is exhausted: another server wrote its bound {}, and a safety gap of {gap} ids above it ends beyond {}",
-            row.number, row.id_max
-        ),
-    );
-    Denied::Other(failure.hint(
-        "if the highest id in use on all servers is known, set hi above it and server to NULL in the tag's row",
-    ))
-}
-
-/// Tables went over to the tag, or left it, and the caller does not know yet.
-fn superseded(tag: &Tag, followed: u64, generation: u64) -> Denied {
-    let failure = Failure::new(
-        Cause::Suspended,
-        format!(
-            "tag \"{tag}\" is of generation {generation} now, and this program follows generation {followed}"
-        ),
-    );
-    Denied::Superseded(failure.hint("it goes on when it has read which tables the tag is for now"))
-}
-
-pub(crate) fn unknown(store: &Store, tag: &Tag) -> Failure {
-    let table = store.segment_table.plain();
-    let failure = Failure::new(
-        Cause::TagUnknown,
-        format!("tag \"{tag}\" is not in {table}"),
-    );
-    failure.hint(match store.dialect {
-        Dialect::Keywright => "keywright init makes it; or correct the name in the configuration",
-        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => {
-            "make it as the other system does; or correct the name in the configuration"
-        }
-    })
-}
-
-/// A tag whose row is there for one that may be made later.
-pub(super) fn dropped(tag: &Tag) -> Failure {
-    let failure = Failure::new(Cause::TagUnknown, format!("tag \"{tag}\" was dropped"));
-    failure.hint("made anew, by keywright init or KEYWRIGHT CREATE, it goes on above all that was reserved of it")
-}
-
-fn ambiguous(store: &Store, tag: &Tag) -> Denied {
-    let table = store.segment_table.plain();
-    let failure = Failure::new(
-        Cause::BoundDamaged,
-        format!("tag \"{tag}\" is in {table} more than once"),
-    );
-    Denied::Other(failure.hint("leave the row with the largest number only"))
 }
