@@ -6,6 +6,7 @@ mod feed;
 mod file;
 mod hidden;
 mod kept;
+mod limits;
 mod mysql;
 mod order;
 mod password;
@@ -21,12 +22,13 @@ mod worker;
 
 use std::fmt;
 
+use keywright_core::Layout;
 use keywright_core::slot::SlotGroups;
-use keywright_core::{Layout, Step};
 use mysql_async::Opts;
 
 pub use feed::{FeedSettings, RawFeed};
 pub use hidden::{HiddenTags, RawHiddenTag};
+pub(crate) use limits::Limits;
 pub use password::PasswordFrom;
 pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings, RawStores};
@@ -42,6 +44,7 @@ use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
 use crate::worker_ids::{IdRange, WorkerIds};
+use limits::{check_limits, limits};
 use problems::Problems;
 
 /// Settings of the store, checked.
@@ -71,18 +74,6 @@ pub struct StoreSettings {
     pub(crate) others: Vec<OtherStore>,
 }
 
-/// What is bounded, and by how much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
-    pub(crate) connections_max: usize,
-    pub(crate) store_ms_max: u64,
-    pub(crate) wait_ms_max: u64,
-    pub(crate) waiters_max: u32,
-    pub(crate) backoff_ms_min: u64,
-    pub(crate) backoff_ms_max: u64,
-    pub(crate) range_ids_max: u64,
-}
-
 /// What rows of other systems' tables do not say, and key ports neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TagDefaults {
@@ -108,30 +99,8 @@ impl StoreSettings {
     ) -> Result<Self, SettingsError> {
         let mut problems = Problems::default();
         let engine = engine_of(store, &mut problems);
-        let dialect = Dialect::parse(&store.dialect);
-        if dialect.is_none() {
-            problems.add(
-                "store.dialect",
-                format!(
-                    "\"{}\" is none of keywright, leaf, id_generator, tinyid",
-                    store.dialect
-                ),
-            );
-        }
-        let dialect = dialect.unwrap_or(Dialect::Keywright);
-        let table_text = store
-            .segment_table
-            .as_deref()
-            .unwrap_or(dialect.default_table());
-        let quote = engine.as_ref().map_or('`', |its| its.words().name_quote());
-        let segment_table = TableName::parse(table_text, quote)
-            .map(|table| table.within(engine.as_ref().and_then(schema)));
-        if segment_table.is_none() {
-            problems.add(
-                "store.segment_table",
-                format!("\"{table_text}\" is no name of a table (letters, digits, _ and $, with or without a schema)"),
-            );
-        }
+        let dialect = dialect_of(store, &mut problems);
+        let segment_table = segment_table_of(store, dialect, engine.as_ref(), &mut problems);
         check_limits(store, &mut problems);
         let slot_groups = order::slot_groups(store, dialect, &mut problems);
         let kept = kept::settings(store, dialect, &mut problems);
@@ -362,6 +331,44 @@ fn engine_of(store: &RawStoreSettings, problems: &mut Problems) -> Option<Engine
     engine
 }
 
+/// How tags are kept; Keywright's own way where that cannot be told.
+fn dialect_of(store: &RawStoreSettings, problems: &mut Problems) -> Dialect {
+    let dialect = Dialect::parse(&store.dialect);
+    if dialect.is_none() {
+        problems.add(
+            "store.dialect",
+            format!(
+                "\"{}\" is none of keywright, leaf, id_generator, tinyid",
+                store.dialect
+            ),
+        );
+    }
+    dialect.unwrap_or(Dialect::Keywright)
+}
+
+/// The table of tags, within the engine's schema where none is named.
+fn segment_table_of(
+    store: &RawStoreSettings,
+    dialect: Dialect,
+    engine: Option<&EngineSettings>,
+    problems: &mut Problems,
+) -> Option<TableName> {
+    let table_text = store
+        .segment_table
+        .as_deref()
+        .unwrap_or(dialect.default_table());
+    let quote = engine.map_or('`', |its| its.words().name_quote());
+    let segment_table =
+        TableName::parse(table_text, quote).map(|table| table.within(engine.and_then(schema)));
+    if segment_table.is_none() {
+        problems.add(
+            "store.segment_table",
+            format!("\"{table_text}\" is no name of a table (letters, digits, _ and $, with or without a schema)"),
+        );
+    }
+    segment_table
+}
+
 /// How a PostgreSQL server is reached, by settings of that form.
 ///
 /// # Errors
@@ -376,37 +383,6 @@ pub(crate) fn postgres_settings(
             problems: problems.0,
         }),
     }
-}
-
-fn limits(store: &RawStoreSettings) -> Limits {
-    Limits {
-        connections_max: usize::try_from(store.connections_max).unwrap_or(1),
-        store_ms_max: store.store_ms_max,
-        wait_ms_max: store.wait_ms_max,
-        waiters_max: store.waiters_max,
-        backoff_ms_min: store.backoff_ms_min,
-        backoff_ms_max: store.backoff_ms_max,
-        range_ids_max: store.range_ids_max,
-    }
-}
-
-fn check_limits(store: &RawStoreSettings, problems: &mut Problems) {
-    const HOUR_MS: u64 = 3_600_000;
-    problems.within("store.connections_max", store.connections_max, 1, 64);
-    problems.within("store.store_ms_max", store.store_ms_max, 10, HOUR_MS);
-    problems.within("store.wait_ms_max", store.wait_ms_max, 1, HOUR_MS);
-    problems.within("store.waiters_max", store.waiters_max, 1, 1_000_000);
-    problems.within("store.backoff_ms_min", store.backoff_ms_min, 1, HOUR_MS);
-    problems.within(
-        "store.backoff_ms_max",
-        store.backoff_ms_max,
-        store.backoff_ms_min,
-        HOUR_MS,
-    );
-    problems.within("store.range_ids_max", store.range_ids_max, 1, 1_000_000_000);
-    problems.within("store.refill_percent", store.refill_percent, 1, 99);
-    problems.within("store.step_max", store.step_max, 1, Step::MAX);
-    problems.within("store.cover_ms", store.cover_ms, 1, 24 * HOUR_MS);
 }
 
 #[cfg(test)]

@@ -154,25 +154,10 @@ impl Commit {
             .iter()
             .filter_map(|rule| rule.next.as_ref()?.as_ref())
             .collect();
-        let mut bounds = Vec::new();
-        for keys in left.iter().copied() {
-            match self.bound(keys, link).await? {
-                // By its own name, whatever comes in its place.
-                Some(Bound {
-                    behind: Some(seen), ..
-                }) => {
-                    return Ok(Committed::Refused(
-                        keys.clone(),
-                        CommitRefusal::GoneBack(seen),
-                    ));
-                }
-                Some(bound) if bound.is_foreign => {
-                    return Ok(Committed::Refused(keys.clone(), CommitRefusal::Foreign));
-                }
-                Some(bound) => bounds.push((keys, bound)),
-                None => return Ok(Committed::Unknown(keys.clone())),
-            }
-        }
+        let bounds = match self.bounds_of_left(&left, link).await? {
+            Ok(bounds) => bounds,
+            Err(not_made) => return Ok(not_made),
+        };
         let counters = recorded(link, self.attempt).await?;
         for keys in new.iter().copied() {
             let Some(bound) = self.bound_of_coming(keys, link).await? else {
@@ -210,6 +195,29 @@ impl Commit {
             set_phase(link, Phase::None).await?;
         }
         Ok(Committed::Done)
+    }
+
+    /// How far keys have come that are left; `Err`: the switch is not made, and why.
+    async fn bounds_of_left<'k>(
+        &self,
+        left: &BTreeSet<&'k KeySpace>,
+        link: &mut Link,
+    ) -> Result<Result<Vec<(&'k KeySpace, Bound)>, Committed>, StoreError> {
+        let mut bounds = Vec::new();
+        for keys in left.iter().copied() {
+            let found = self.bound(keys, link).await?;
+            let refused = |refusal| Ok(Err(Committed::Refused(keys.clone(), refusal)));
+            match found {
+                // By its own name, whatever comes in its place.
+                Some(Bound {
+                    behind: Some(seen), ..
+                }) => return refused(CommitRefusal::GoneBack(seen)),
+                Some(bound) if bound.is_foreign => return refused(CommitRefusal::Foreign),
+                Some(bound) => bounds.push((keys, bound)),
+                None => return Ok(Err(Committed::Unknown(keys.clone()))),
+            }
+        }
+        Ok(Ok(bounds))
     }
 
     /// The keys are in force where the tables were fenced.
