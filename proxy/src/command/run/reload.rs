@@ -11,7 +11,8 @@ use keywright_store::Failure;
 use keywright_store::switch::Switchboard;
 use tokio::time::sleep;
 
-use super::{Running, are_at_home, are_not_ordered, are_there, standing};
+use super::asked::standing;
+use super::{Running, tags};
 use crate::command::hidden;
 use crate::command::schema_refresh::SchemaRefresh;
 
@@ -69,10 +70,7 @@ impl Running<'_> {
     }
 
     async fn put_in_force(&mut self, config: Arc<Config>) -> Result<()> {
-        are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
-        are_at_home(&self.keys, &config.tags()).await?;
-        are_not_ordered(&self.keys, &config).await?;
-        hidden::are_alike(&self.keys, &config).await?;
+        tags::are_usable(&self.keys, &config, Some(&self.config.tags())).await?;
         let standing = standing(&config, &self.keys).await;
         if config.follows_the_switch() && standing.is_none() {
             bail!("the store does not say where keys come from now");
