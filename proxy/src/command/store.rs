@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use keywright_core::Tag;
 use keywright_proxy::config::Config;
-use keywright_store::{Keys, RestoredBuckets};
+use keywright_store::{Keys, RestoredBuckets, RestoredStore};
 
 use super::{File, of_store, runtime};
 
@@ -78,37 +78,13 @@ impl Restored {
         }
         let restored = runtime.block_on(keys.restored(self.lost, last_ids));
         let restored = restored.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        for its in &restored.tags {
-            println!(
-                "tag \"{}\": its bound is {}, and a gap of {} ids or more is left out above it",
-                its.tag, its.next, its.gap
-            );
-        }
-        for problem in &restored.unusable {
-            println!(
-                "{problem}: nothing is given of it; when that is mended, keywright advance it above all that was given"
-            );
-        }
-        for (tag, id) in &restored.unknown {
-            println!(
-                "tag \"{tag}\" is not in the store: when init has made it again, keywright advance {tag} --above {id}"
-            );
-        }
-        if !keys.has_own_tags() {
-            println!("tags are another system's: keywright advance them above all that was given");
-        }
-        println!(
-            "worker ids are leased anew, above all moments until now; rests that were handed back are dropped"
-        );
-        match restored.buckets {
-            RestoredBuckets::All => {}
-            RestoredBuckets::Closed => println!(
-                "no new bucket of readable ids is leased here before keywright init has run"
-            ),
-            RestoredBuckets::ClosedUntilWord => println!(
-                "no new bucket of readable ids is leased here before keywright init --no-other-buckets, with a configuration that has each store of readable ids and all buckets that it ever had"
-            ),
-        }
+        tell_done(&restored, keys);
+        self.tell_what_is_left(&config);
+        Ok(())
+    }
+
+    /// What the operator is to see to.
+    fn tell_what_is_left(&self, config: &Config) {
         println!(
             "the gaps are estimates, from the fastest that each tag was used: where you know the highest id, keywright advance above it, too"
         );
@@ -130,7 +106,6 @@ impl Restored {
         println!(
             "tags that were made after the backup are gone: advance them when init has made them again"
         );
-        Ok(())
     }
 
     /// How far each tag came in servers that are fed, which go on with what they have. Asked before anything is changed.
@@ -151,5 +126,40 @@ impl Restored {
             }
         }
         Ok(last_ids)
+    }
+}
+
+/// What was done to the store.
+fn tell_done(restored: &RestoredStore, keys: &Keys) {
+    for its in &restored.tags {
+        println!(
+            "tag \"{}\": its bound is {}, and a gap of {} ids or more is left out above it",
+            its.tag, its.next, its.gap
+        );
+    }
+    for problem in &restored.unusable {
+        println!(
+            "{problem}: nothing is given of it; when that is mended, keywright advance it above all that was given"
+        );
+    }
+    for (tag, id) in &restored.unknown {
+        println!(
+            "tag \"{tag}\" is not in the store: when init has made it again, keywright advance {tag} --above {id}"
+        );
+    }
+    if !keys.has_own_tags() {
+        println!("tags are another system's: keywright advance them above all that was given");
+    }
+    println!(
+        "worker ids are leased anew, above all moments until now; rests that were handed back are dropped"
+    );
+    match restored.buckets {
+        RestoredBuckets::All => {}
+        RestoredBuckets::Closed => {
+            println!("no new bucket of readable ids is leased here before keywright init has run")
+        }
+        RestoredBuckets::ClosedUntilWord => println!(
+            "no new bucket of readable ids is leased here before keywright init --no-other-buckets, with a configuration that has each store of readable ids and all buckets that it ever had"
+        ),
     }
 }
