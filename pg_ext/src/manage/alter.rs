@@ -34,18 +34,16 @@ fn keywright_alter_tag(
         let extension = cached::extension()?;
         let old = tag_rows::existing(&tag, &extension)?;
         let row = tag_rows::find(&tag, &extension)?.ok_or_else(|| suggest::unknown_tag(&tag))?;
+        let require_native = |hint| require_native(&tag, row.source, hint);
         if max.is_some() {
-            let hint = "Its end is the store's: change id_max of its row there.";
-            require_native(&tag, row.source, hint)?;
+            require_native("Its end is the store's: change id_max of its row there.")?;
         }
         if refill_threshold_percent.is_some() {
-            let hint = "Its next range is asked for as soon as one is begun.";
-            require_native(&tag, row.source, hint)?;
+            require_native("Its next range is asked for as soon as one is begun.")?;
         }
         let class = definition::class(increment, remainder, old.hidden.is_some())?;
         if class.is_some() {
-            let hint = "Whoever has a range of the store may issue all of it.";
-            require_native(&tag, row.source, hint)?;
+            require_native("Whoever has a range of the store may issue all of it.")?;
         }
         let threshold = threshold(refill_threshold_percent, row.refill_threshold_percent)?;
         let max_now = (row.end_max - 1).cast_signed();
