@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use keywright_core::layout::Layout;
 use keywright_core::readable;
 use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::pg_sys;
@@ -244,6 +245,48 @@ pub fn close_tag(sequence: pg_sys::Oid) -> u64 {
     end
 }
 
+/// A word that is closed, and has issued ids in this life of memory.
+struct ClosedWord {
+    number: Number,
+    /// How far it came, if that is not noted yet.
+    floor: Option<Floor>,
+    layout: Layout,
+}
+
+/// Closes a database's words of one kind: those that have issued ids of a number.
+fn close_words(database: u32, kind: TimeKind) -> Result<Vec<ClosedWord>, Failure> {
+    let transaction = transaction::subtransaction_number();
+    let mut closed = Vec::new();
+    for (word, key) in words_in(database) {
+        if key.time_kind() != kind {
+            continue;
+        }
+        // The other sequence's turn came before: what the word said is noted.
+        let is_noted = word.slot.closed_by().load(Ordering::Acquire) == transaction;
+        let floor = match is_noted {
+            true => None,
+            false => {
+                let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
+                close(word, &key, transaction, deadline)?
+            }
+        };
+        let has_issued = match is_noted {
+            true => word.slot.taken_over.load(Ordering::Relaxed),
+            false => floor.is_some(),
+        };
+        if let Some(number) = key.number()
+            && has_issued
+        {
+            closed.push(ClosedWord {
+                number,
+                floor,
+                layout: key.layout,
+            });
+        }
+    }
+    Ok(closed)
+}
+
 /// Notes in the register how far this database used its numbers of one kind, before the sequence that says it is gone. A word in
 /// memory knows it to the id; the sequence knows a moment that is not earlier.
 fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<(), Failure> {
@@ -261,36 +304,10 @@ fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<()
     };
     let is_last = relation::find(c"keywright", other).is_none();
     let layout_default = node::layout_default()?;
-    let transaction = transaction::subtransaction_number();
-    let mut closed = Vec::new();
-    for (word, key) in words_in(ours) {
-        if key.time_kind() != kind {
-            continue;
-        }
-        let is_closed = word.slot.closed_by().load(Ordering::Acquire) == transaction;
-        let Some(number) = key.number() else {
-            if !is_closed {
-                let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
-                close(word, &key, transaction, deadline)?;
-            }
-            continue;
-        };
-        // The other sequence's turn came before: the word is closed, and what it said is noted.
-        if is_closed {
-            if word.slot.taken_over.load(Ordering::Relaxed) {
-                closed.push((number, None, key.layout));
-            }
-            continue;
-        }
-        let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
-        let floor = close(word, &key, transaction, deadline)?;
-        if floor.is_some() {
-            closed.push((number, floor, key.layout));
-        }
-    }
+    let closed = close_words(ours, kind)?;
     let floors: Vec<_> = closed
         .iter()
-        .map(|(number, floor, _)| (*number, *floor))
+        .map(|word| (word.number, word.floor))
         .collect();
     let of_kind = |(number, _): &(Number, Held)| TimeKind::of(*number) == kind;
     for (number, mut held) in register.held_by(ours).filter(of_kind).collect::<Vec<_>>() {
@@ -298,7 +315,7 @@ fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<()
         let in_memory = highest(&floors, number);
         let is_exact = closed
             .iter()
-            .any(|(of, _, layout)| *of == number && *layout == held.layout);
+            .any(|word| word.number == number && word.layout == held.layout);
         let on_disk = claims::used_until(number, &held, bound_ms);
         held.floor = if is_exact {
             higher(in_memory, held.floor)
