@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -11,10 +12,12 @@ use keywright_resp::limits::Limits;
 use keywright_resp::reply::Writer;
 use keywright_resp::request::{Read, Reader};
 use keywright_store::Failure;
+use keywright_store::users::User;
 
 use crate::config::port::redis::RedisLimits;
 use crate::metrics::port::CutOff;
 use crate::port::issue::Issued;
+use crate::port::keys::PortKeys;
 use crate::port::redis::client::Client;
 use crate::port::redis::commands::carry_out;
 use crate::port::redis::context::PortContext;
@@ -291,23 +294,12 @@ impl Session {
         let Phase::Waiting(wait) = &mut self.phase else {
             return Poll::Ready(());
         };
-        let keys = &context.keys;
         let client = &mut self.client;
         let mut to = Writer::new(out, client.protocol());
-        let next = match wait {
+        self.phase = match wait {
             Wait::Keys(asked, coming, began) => {
                 let taken = ready!(coming.as_mut().poll(waker));
-                // Rights may have gone while it waited: then the keys are nobody's.
-                let may = client
-                    .look_again(keys)
-                    .and_then(|()| client.who().may_use(asked.name().as_bytes()));
-                let told = match may.and(taken) {
-                    Ok(taken) => asked.tell(taken, keys, &mut to),
-                    Err(failure) => {
-                        refused::refuse(keys, asked.name(), &failure, &mut to);
-                        Ok(())
-                    }
-                };
+                let told = tell_keys(asked, taken, (client, &context.keys), &mut to);
                 asked.took(1, began.elapsed());
                 match told {
                     Ok(()) => Phase::Serving,
@@ -319,38 +311,67 @@ impl Session {
                 }
             }
             Wait::Login(coming, greeting) => {
+                let login = ready!(coming.as_mut().poll(waker));
                 let greeting = greeting.clone();
-                match ready!(coming.as_mut().poll(waker)) {
-                    Ok(user) => {
-                        client.is_user(user);
-                        greeting.write(client, keys, &mut to);
-                        Phase::Serving
-                    }
-                    Err(failure) => match login::failed(&failure, client, keys, &mut to) {
-                        Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
-                        Outcome::Answered
-                        | Outcome::Issued(_)
-                        | Outcome::Unconfirmed(_)
-                        | Outcome::Keys(_)
-                        | Outcome::Login(_, _)
-                        | Outcome::Doing(_)
-                        | Outcome::Moved(_)
-                        | Outcome::Gone
-                        | Outcome::Quit
-                        | Outcome::Stray => Phase::Serving,
-                    },
-                }
+                tell_login(login, greeting, (client, &context.keys), &mut to)
             }
             Wait::Doing(doing) => {
                 match ready!(doing.as_mut().poll(waker)) {
                     Ok(done) => done.write(&mut to),
-                    Err(failure) => refused::refuse(keys, "", &failure, &mut to),
+                    Err(failure) => refused::refuse(&context.keys, "", &failure, &mut to),
                 }
                 Phase::Serving
             }
         };
-        self.phase = next;
         Poll::Ready(())
+    }
+}
+
+/// Tells a client its keys, or why there are none. Rights may have gone while it waited: then the keys are nobody's.
+fn tell_keys(
+    asked: &AskedKeys,
+    taken: Result<Issued, Failure>,
+    (client, keys): (&mut Client, &PortKeys),
+    to: &mut Writer<'_>,
+) -> Result<(), Away> {
+    let may = client
+        .look_again(keys)
+        .and_then(|()| client.who().may_use(asked.name().as_bytes()));
+    match may.and(taken) {
+        Ok(taken) => asked.tell(taken, keys, to),
+        Err(failure) => {
+            refused::refuse(keys, asked.name(), &failure, to);
+            Ok(())
+        }
+    }
+}
+
+/// Tells a client what came of its password: where its connection is then.
+fn tell_login(
+    login: Result<Arc<User>, Failure>,
+    greeting: Greeting,
+    (client, keys): (&mut Client, &PortKeys),
+    to: &mut Writer<'_>,
+) -> Phase {
+    match login {
+        Ok(user) => {
+            client.is_user(user);
+            greeting.write(client, keys, to);
+            Phase::Serving
+        }
+        Err(failure) => match login::failed(&failure, client, keys, to) {
+            Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
+            Outcome::Answered
+            | Outcome::Issued(_)
+            | Outcome::Unconfirmed(_)
+            | Outcome::Keys(_)
+            | Outcome::Login(_, _)
+            | Outcome::Doing(_)
+            | Outcome::Moved(_)
+            | Outcome::Gone
+            | Outcome::Quit
+            | Outcome::Stray => Phase::Serving,
+        },
     }
 }
 
