@@ -62,16 +62,7 @@ impl ConfigSnapshot {
         (version, held, waits_for_store): (u64, &[usize], &[usize]),
         ahead: &Ahead,
     ) -> Result<ConfigSnapshot> {
-        let sources = config
-            .rules
-            .iter()
-            // Nothing is reserved ahead for tables that are native: it would be worthless after the switch.
-            .map(|of| match of.is_switched && of.rule.mode == Mode::Observe {
-                true => Ok(None),
-                false => keys.source(&of.spec).map(Some),
-            })
-            .collect::<std::result::Result<Arc<[Option<Source>]>, _>>()
-            .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let sources = sources_of(config, keys)?;
         let traffic = Arc::clone(&counters.traffic);
         let rules = config.rules.iter().enumerate();
         let admissions: Vec<RuleAdmission> = rules
@@ -98,17 +89,6 @@ impl ConfigSnapshot {
                 Arc::new(rules)
             })
             .collect();
-        let listed = config
-            .rules
-            .iter()
-            .zip(&admissions)
-            .map(|(of, admission)| ListedRule {
-                name: admission.name.clone(),
-                mode: of.rule.mode,
-                key: of.spec.to_string(),
-                is_held: admission.is_held,
-            });
-        let listed = listed.collect();
         let names = admissions.iter().map(|admission| admission.name.as_str());
         let tally = Arc::new(counters.tally(names));
         let protection = config
@@ -126,7 +106,7 @@ impl ConfigSnapshot {
             tally,
             traffic,
             version,
-            listed,
+            listed: listed(config, &admissions),
         })
     }
 
@@ -164,6 +144,31 @@ impl ConfigSnapshot {
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
+}
+
+/// The sources of keys, by rule.
+fn sources_of(config: &Config, keys: &Keys) -> Result<Arc<[Option<Source>]>> {
+    let sources = config.rules.iter();
+    // Nothing is reserved ahead for tables that are native: it would be worthless after the switch.
+    let sources = sources.map(|of| match of.is_switched && of.rule.mode == Mode::Observe {
+        true => Ok(None),
+        false => keys.source(&of.spec).map(Some),
+    });
+    sources
+        .collect::<std::result::Result<Arc<[Option<Source>]>, _>>()
+        .map_err(|failure| anyhow::anyhow!("{failure}"))
+}
+
+/// The rules as lists show them.
+fn listed(config: &Config, admissions: &[RuleAdmission]) -> Vec<ListedRule> {
+    let rules = config.rules.iter().zip(admissions);
+    let listed = rules.map(|(of, admission)| ListedRule {
+        name: admission.name.clone(),
+        mode: of.rule.mode,
+        key: of.spec.to_string(),
+        is_held: admission.is_held,
+    });
+    listed.collect()
 }
 
 /// A listener whose server was not inspected knows of nothing.
