@@ -92,20 +92,7 @@ pub fn serve(
         counters,
         stopping,
     });
-    for listener in &shared.config.listeners {
-        tracing::info!(
-            bind = listener.bind,
-            upstream = listener.upstream,
-            "listening"
-        );
-    }
-    for port in &shared.config.ports {
-        tracing::info!(
-            bind = port.bind,
-            names = port.keys.len(),
-            "listening as a key port"
-        );
-    }
+    log_listening(&shared.config);
     std::thread::scope(|scope| {
         let workers: Vec<_> = runtimes
             .into_iter()
@@ -126,6 +113,23 @@ pub fn serve(
         }
         Ok(())
     })
+}
+
+fn log_listening(config: &Config) {
+    for listener in &config.listeners {
+        tracing::info!(
+            bind = listener.bind,
+            upstream = listener.upstream,
+            "listening"
+        );
+    }
+    for port in &config.ports {
+        tracing::info!(
+            bind = port.bind,
+            names = port.keys.len(),
+            "listening as a key port"
+        );
+    }
 }
 
 /// One thread with its runtime: its share of the clients of every listener. Each listener has one that accepts them, and one thread serves
