@@ -133,6 +133,16 @@ pub fn make_packet(start: usize, out: &mut Vec<u8>) -> u8 {
     0
 }
 
+/// As [`make_packet`], for what goes out in place of a client's packets, the last of which has this number. False if it would take more packets
+/// or fewer: then nothing is left in `out` from `start` on.
+pub fn replace_packet(start: usize, number: u8, out: &mut Vec<u8>) -> bool {
+    let is_as_many = make_packet(start, out) == number;
+    if !is_as_many {
+        out.truncate(start);
+    }
+    is_as_many
+}
+
 /// Reads fields from the front of a payload; `None` as soon as one is not there whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(

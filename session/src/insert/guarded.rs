@@ -2,7 +2,7 @@
 
 use keywright_rewrite::{Kind, QueryPlan, SelectConstruct, Unsupported, is_no_key};
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
+use keywright_wire::bytes::{HEADER_BYTES, Header, replace_packet};
 use keywright_wire::packets::{error_text, last_packet};
 use keywright_wire::protocol::COM_QUERY;
 
@@ -79,8 +79,7 @@ impl Connection {
         self.up.push(COM_QUERY);
         self.up.extend_from_slice(attributes);
         self.up.extend_from_slice(text);
-        if make_packet(start, &mut self.up) != query.header.sequence {
-            self.up.truncate(start);
+        if !replace_packet(start, query.header.sequence, &mut self.up) {
             return Err(Unsupported::Longer);
         }
         Ok(())

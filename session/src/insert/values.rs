@@ -5,7 +5,7 @@ use keywright_rewrite::{
     InPlace, LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, make_packet};
+use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, replace_packet};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
@@ -167,8 +167,7 @@ impl Connection {
             self.up.truncate(start);
             return Err(Unsupported::NotAsPlanned);
         }
-        if make_packet(start, &mut self.up) != query.header.sequence {
-            self.up.truncate(start);
+        if !replace_packet(start, query.header.sequence, &mut self.up) {
             return Err(Unsupported::Longer);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{AsInteger, LastInsertId, Unsupported, Variant};
-use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
+use keywright_wire::bytes::{HEADER_BYTES, Header, replace_packet};
 use keywright_wire::params::{Execution, Param};
 use keywright_wire::values::BadValue;
 
@@ -172,12 +172,10 @@ impl Connection {
         };
         let reply = self.reply(&statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
-        if !write_execution(
-            execution,
-            (*number, params.as_slice()),
-            header,
-            &mut self.up,
-        ) {
+        let start = self.up.len();
+        self.up.extend([0; HEADER_BYTES]);
+        execution.write(*number, &params, &mut self.up);
+        if !replace_packet(start, header.sequence, &mut self.up) {
             return self
                 .refuse_execution(header, id, Unsupported::Longer)
                 .into();
@@ -228,22 +226,4 @@ impl Connection {
         }
         self.prepare_variant(header, id, variant)
     }
-}
-
-/// Writes an execution of a statement with these parameters in place of the client's; false if it takes another number of packets: then
-/// nothing is written.
-fn write_execution(
-    execution: &Execution<'_>,
-    (statement, params): (u32, &[Param<'_>]),
-    header: Header,
-    up: &mut Vec<u8>,
-) -> bool {
-    let start = up.len();
-    up.extend([0; HEADER_BYTES]);
-    execution.write(statement, params, up);
-    let is_as_long = make_packet(start, up) == header.sequence;
-    if !is_as_long {
-        up.truncate(start);
-    }
-    is_as_long
 }

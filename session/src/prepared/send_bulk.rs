@@ -4,7 +4,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{LastInsertId, Unsupported, Variant};
 use keywright_wire::answer::Shape;
 use keywright_wire::bulk::Bulk;
-use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
+use keywright_wire::bytes::{HEADER_BYTES, Header, replace_packet};
 
 use crate::client::decode::OutOfOrder;
 use crate::connection::Connection;
@@ -113,8 +113,7 @@ impl Connection {
             self.up.truncate(start);
             return Err(fault);
         }
-        if make_packet(start, &mut self.up) != header.sequence {
-            self.up.truncate(start);
+        if !replace_packet(start, header.sequence, &mut self.up) {
             return Err(Fault::Unsupported(Unsupported::Longer));
         }
         let plan = &statement.plan;
