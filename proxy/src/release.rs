@@ -160,26 +160,9 @@ fn of_rule(
             "--    A server counts for each table by itself: ids are unique within a table from now on, no longer over all {tables}."
         );
     }
-    let _ = match given {
-        Some(given) => writeln!(
-            out,
-            "--    Its tag may have issued ids up to {given}, also such as no row has yet (SELECT NEXT VALUE FOR): counters go on above that.\n\
-             --    Where programs have issued keys since this was printed, print it again, as step 2 says."
-        ),
-        None => writeln!(
-            out,
-            "--    Keys that no row has yet (SELECT NEXT VALUE FOR) are not known here: let them get their rows before."
-        ),
-    };
     let floor = given.unwrap_or(0);
     let highest = highest.map_or(0, |(id, _)| id).max(floor);
-    if highest >= DOUBLE_MAX {
-        let _ = writeln!(
-            out,
-            "--    Counters only go up: they go on above the large keys that are there, one by one. Ids never become small\n\
-             --    again, and no longer carry a time where they did; clients that read numbers as doubles round them."
-        );
-    }
+    above_what(out, given, highest);
     for (number, shard) in shards.iter().enumerate() {
         let floor = match shards.len() {
             1 => floor,
@@ -187,20 +170,7 @@ fn of_rule(
         };
         of_shard(out, index, shard, (number + 1, shards.len()), floor);
     }
-    let _ = match configured.is_switched {
-        true => writeln!(
-            out,
-            "-- 4. On the store, so that no program that starts takes them for tables with keys:\n\
-             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};\n\
-             --    Then let writers go on, with the servers or with programs that no longer have the rule.",
-            in_comment(&quoted_string(&name)),
-            in_comment(&quoted_string(&configured.rule.column))
-        ),
-        false => writeln!(
-            out,
-            "-- 4. Let writers go on, with the servers or with programs that no longer have the rule."
-        ),
-    };
+    step_behind(out, configured);
 }
 
 /// What comes before the statements.
@@ -235,6 +205,47 @@ fn steps_before(out: &mut String, configured: &Configured, is_hidden: bool) {
         "-- 3. Run what follows. Each counter is computed on its server when the statement runs. A dump that was taken before carries the\n\
          --    fence as its tables' AUTO_INCREMENT: where it is restored without Keywright, run the same behind it."
     );
+}
+
+/// Above what counters go on, and what that means.
+fn above_what(out: &mut String, given: Option<u64>, highest: u64) {
+    let _ = match given {
+        Some(given) => writeln!(
+            out,
+            "--    Its tag may have issued ids up to {given}, also such as no row has yet (SELECT NEXT VALUE FOR): counters go on above that.\n\
+             --    Where programs have issued keys since this was printed, print it again, as step 2 says."
+        ),
+        None => writeln!(
+            out,
+            "--    Keys that no row has yet (SELECT NEXT VALUE FOR) are not known here: let them get their rows before."
+        ),
+    };
+    if highest >= DOUBLE_MAX {
+        let _ = writeln!(
+            out,
+            "--    Counters only go up: they go on above the large keys that are there, one by one. Ids never become small\n\
+             --    again, and no longer carry a time where they did; clients that read numbers as doubles round them."
+        );
+    }
+}
+
+/// What comes behind the statements.
+fn step_behind(out: &mut String, configured: &Configured) {
+    let name = written(&configured.rule.table);
+    let _ = match configured.is_switched {
+        true => writeln!(
+            out,
+            "-- 4. On the store, so that no program that starts takes them for tables with keys:\n\
+             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};\n\
+             --    Then let writers go on, with the servers or with programs that no longer have the rule.",
+            in_comment(&quoted_string(&name)),
+            in_comment(&quoted_string(&configured.rule.column))
+        ),
+        false => writeln!(
+            out,
+            "-- 4. Let writers go on, with the servers or with programs that no longer have the rule."
+        ),
+    };
 }
 
 /// A name as it may stand in a comment, which ends with its line: what stands behind a line's end in the name of a table that somebody made
