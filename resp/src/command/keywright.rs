@@ -70,16 +70,10 @@ impl<'a> KeywrightCommand<'a> {
                 count: None,
             }),
             (b"NEXT", 5) => {
-                let option = request.argument(3).unwrap_or_default();
-                if Word::of(option).bytes() != b"COUNT" {
-                    return Err(Refusal::Syntax("KEYWRIGHT NEXT"));
-                }
+                option(request, 3, b"COUNT", "KEYWRIGHT NEXT")?;
                 Ok(Self::Next {
                     name: name.ok_or_else(arity)?,
-                    count: Some(
-                        integer(request.argument(4).unwrap_or_default())
-                            .ok_or(Refusal::NotInteger)?,
-                    ),
+                    count: Some(number(request, 4)?),
                 })
             }
             (b"DECODE", 3) => name.map(Self::Decode).ok_or_else(arity),
@@ -91,10 +85,7 @@ impl<'a> KeywrightCommand<'a> {
                 order: None,
             }),
             (b"CREATE", 5) => {
-                let option = request.argument(3).unwrap_or_default();
-                if Word::of(option).bytes() != b"ORDER" {
-                    return Err(Refusal::Syntax("KEYWRIGHT CREATE"));
-                }
+                option(request, 3, b"ORDER", "KEYWRIGHT CREATE")?;
                 Ok(Self::Create {
                     name: name.ok_or_else(arity)?,
                     order: request.argument(4),
@@ -102,19 +93,14 @@ impl<'a> KeywrightCommand<'a> {
             }
             (b"DEMOTE", 2) => Ok(Self::Demote { group: None }),
             (b"DEMOTE", 4) => {
-                let option = request.argument(2).unwrap_or_default();
-                if Word::of(option).bytes() != b"GROUP" {
-                    return Err(Refusal::Syntax("KEYWRIGHT DEMOTE"));
-                }
-                let number = integer(request.argument(3).unwrap_or_default());
+                option(request, 2, b"GROUP", "KEYWRIGHT DEMOTE")?;
                 Ok(Self::Demote {
-                    group: Some(number.ok_or(Refusal::NotInteger)?),
+                    group: Some(number(request, 3)?),
                 })
             }
             (b"ADVANCE", 4) => Ok(Self::Advance {
                 name: name.ok_or_else(arity)?,
-                above: integer(request.argument(3).unwrap_or_default())
-                    .ok_or(Refusal::NotInteger)?,
+                above: number(request, 3)?,
             }),
             (b"ALTER", 5..) => Ok(Self::Alter {
                 name: name.ok_or_else(arity)?,
@@ -131,4 +117,23 @@ impl<'a> KeywrightCommand<'a> {
             _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),
         }
     }
+}
+
+/// That the argument at this place is the name of the option that a command takes there.
+fn option<'a>(
+    request: &Request<'a>,
+    at: usize,
+    name: &[u8],
+    command: &'static str,
+) -> Result<(), Refusal<'a>> {
+    let given = request.argument(at).unwrap_or_default();
+    match Word::of(given).bytes() == name {
+        true => Ok(()),
+        false => Err(Refusal::Syntax(command)),
+    }
+}
+
+/// The number at this place.
+fn number<'a>(request: &Request<'a>, at: usize) -> Result<i64, Refusal<'a>> {
+    integer(request.argument(at).unwrap_or_default()).ok_or(Refusal::NotInteger)
 }
