@@ -24,19 +24,8 @@ const COMPLETIONS: [(&str, &str); 3] = [
 
 /// `dir` takes what the program itself makes.
 pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
-    let build = [
-        "build",
-        "--release",
-        "--package",
-        "keywright-proxy",
-        "--bin",
-        "keywright",
-    ];
-    let mut build = cargo(build);
-    build.current_dir(&tree.root);
-    run_loudly(build.arg("--target-dir").arg(&tree.target))?;
+    let program = built(tree)?;
     let root = &tree.root;
-    let program = tree.target.join("release/keywright");
     let doc = PathBuf::from("/usr/share/doc/keywright");
     let file = |from: PathBuf, to: PathBuf| Staged {
         from,
@@ -94,6 +83,22 @@ pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
         conffiles: vec![CONFIG],
         binaries: vec![PathBuf::from(PROGRAM)],
     })
+}
+
+/// Builds the program: where it is.
+fn built(tree: &Tree) -> Result<PathBuf> {
+    let build = [
+        "build",
+        "--release",
+        "--package",
+        "keywright-proxy",
+        "--bin",
+        "keywright",
+    ];
+    let mut build = cargo(build);
+    build.current_dir(&tree.root);
+    run_loudly(build.arg("--target-dir").arg(&tree.target))?;
+    Ok(tree.target.join("release/keywright"))
 }
 
 /// The pages of the program and its commands, compressed as Debian wants them.
