@@ -45,25 +45,21 @@ pub(super) fn configured(
     };
     Some(Configured {
         rule: Rule {
-            on_explicit: if keep {
-                OnExplicit::Keep
-            } else {
-                OnExplicit::Refuse
+            on_explicit: match keep {
+                true => OnExplicit::Keep,
+                false => OnExplicit::Refuse,
             },
-            on_unsupported: if refuse {
-                OnUnsupported::Refuse
-            } else {
-                OnUnsupported::Pass
+            on_unsupported: match refuse {
+                true => OnUnsupported::Refuse,
+                false => OnUnsupported::Pass,
             },
-            on_ambiguous_id: if first {
-                OnAmbiguousId::First
-            } else {
-                OnAmbiguousId::Refuse
+            on_ambiguous_id: match first {
+                true => OnAmbiguousId::First,
+                false => OnAmbiguousId::Refuse,
             },
-            mode: if rewrite {
-                Mode::Rewrite
-            } else {
-                Mode::Observe
+            mode: match rewrite {
+                true => Mode::Rewrite,
+                false => Mode::Observe,
             },
             bits_max: raw.bits_max,
             // Until it is known which tags hide how many keys there are, what the store allows, and how the tables are.
