@@ -87,10 +87,36 @@ pub(super) fn fill_shop(server: &Upstream) -> Result<()> {
 
 /// Each tool, and what the tables are behind it.
 pub(super) fn use_percona_toolkit(source: &Path, port: u16) -> Result<Outcome> {
-    let mut lines = String::new();
     let mut wire = Wire::connect_tcp(port, &Login::root("shop"))?;
-    let at = format!("h=127.0.0.1,P={port},u=root,D=shop");
-    let mut tell = |name: &str, went: Result<bool>| {
+    let mut toolkit = PerconaToolkit {
+        source,
+        port,
+        at: format!("h=127.0.0.1,P={port},u=root,D=shop"),
+        lines: String::new(),
+    };
+    let count = toolkit.change_schema(&mut wire)?;
+    toolkit.archive(&mut wire, &count)?;
+    toolkit.sync(&mut wire)?;
+    Ok(Outcome::of_pytest(&toolkit.lines))
+}
+
+/// The tools under test, and how they went so far.
+struct PerconaToolkit<'a> {
+    source: &'a Path,
+    port: u16,
+    /// Where the tables are, as the tools are told.
+    at: String,
+    /// A line for each thing that was looked at.
+    lines: String,
+}
+
+impl PerconaToolkit<'_> {
+    fn run(&self, name: &str, arguments: &[&str]) -> Result<bool> {
+        let mut command = Command::new("perl");
+        output(command.arg(self.source.join(name)).args(arguments)).map(|_| true)
+    }
+
+    fn tell(&mut self, name: &str, went: Result<bool>) {
         let end = match went {
             Ok(true) => "PASSED",
             Ok(false) => "FAILED",
@@ -99,71 +125,82 @@ pub(super) fn use_percona_toolkit(source: &Path, port: u16) -> Result<Outcome> {
                 "FAILED"
             }
         };
-        lines.push_str(&format!("{end} percona_toolkit::{name}\n"));
-    };
-    let tool = |name: &str, arguments: &[&str]| {
-        let mut command = Command::new("perl");
-        output(command.arg(source.join(name)).args(arguments)).map(|_| true)
-    };
-    let orders = format!("{at},t=orders");
-    let altered = while_inserting(port, || {
-        tool(
-            "pt-online-schema-change",
+        self.lines
+            .push_str(&format!("{end} percona_toolkit::{name}\n"));
+    }
+
+    /// Adds a column while a client inserts: how many rows there are then.
+    fn change_schema(&mut self, wire: &mut Wire) -> Result<String> {
+        let orders = format!("{},t=orders", self.at);
+        let altered = while_inserting(self.port, || {
+            self.run(
+                "pt-online-schema-change",
+                &[
+                    "--execute",
+                    "--no-version-check",
+                    "--recursion-method=none",
+                    "--alter=ADD COLUMN extra INT",
+                    &orders,
+                ],
+            )
+        });
+        let (altered, inserted) = altered?;
+        self.tell("pt-online-schema-change", altered);
+        let rows = wire.rows("SELECT COUNT(*), COUNT(DISTINCT id), COUNT(extra) FROM orders")?;
+        let count = (3600 + inserted).to_string();
+        self.tell(
+            "no row is lost",
+            Ok(rows == [[count.as_str(), &count, "0"]]),
+        );
+        wire.run("ALTER TABLE orders DROP COLUMN extra")?;
+        Ok(count)
+    }
+
+    /// Moves every seventh of so many orders to another table.
+    fn archive(&mut self, wire: &mut Wire, count: &str) -> Result<()> {
+        let archived = self.run(
+            "pt-archiver",
+            &[
+                "--no-version-check",
+                &format!("--source={},t=orders", self.at),
+                &format!("--dest={},t=old_orders", self.at),
+                "--where=id % 7 = 0",
+                "--limit=100",
+                "--commit-each",
+                "--no-check-charset",
+            ],
+        );
+        self.tell("pt-archiver", archived);
+        let rows = wire.rows("SELECT (SELECT COUNT(*) FROM orders) + COUNT(*), COUNT(*) > 400, SUM(id % 7) FROM old_orders")?;
+        self.tell(
+            "archived rows keep their keys",
+            Ok(rows == [[count, "1", "0"]]),
+        );
+        Ok(())
+    }
+
+    /// Copies the archived orders to a third table.
+    fn sync(&mut self, wire: &mut Wire) -> Result<()> {
+        // It ends with 2 where it has found differences.
+        let synced = self.run(
+            "pt-table-sync",
             &[
                 "--execute",
-                "--no-version-check",
-                "--recursion-method=none",
-                "--alter=ADD COLUMN extra INT",
-                &orders,
+                "--no-check-slave",
+                &format!("{},t=old_orders", self.at),
+                "t=copied_orders",
             ],
-        )
-    });
-    let (altered, inserted) = altered?;
-    tell("pt-online-schema-change", altered);
-    let rows = wire.rows("SELECT COUNT(*), COUNT(DISTINCT id), COUNT(extra) FROM orders")?;
-    let count = (3600 + inserted).to_string();
-    tell(
-        "no row is lost",
-        Ok(rows == [[count.as_str(), &count, "0"]]),
-    );
-    wire.run("ALTER TABLE orders DROP COLUMN extra")?;
-    let archived = tool(
-        "pt-archiver",
-        &[
-            "--no-version-check",
-            &format!("--source={orders}"),
-            &format!("--dest={at},t=old_orders"),
-            "--where=id % 7 = 0",
-            "--limit=100",
-            "--commit-each",
-            "--no-check-charset",
-        ],
-    );
-    tell("pt-archiver", archived);
-    let rows = wire.rows("SELECT (SELECT COUNT(*) FROM orders) + COUNT(*), COUNT(*) > 400, SUM(id % 7) FROM old_orders")?;
-    tell(
-        "archived rows keep their keys",
-        Ok(rows == [[count.as_str(), "1", "0"]]),
-    );
-    // It ends with 2 where it has found differences.
-    let synced = tool(
-        "pt-table-sync",
-        &[
-            "--execute",
-            "--no-check-slave",
-            &format!("{at},t=old_orders"),
-            "t=copied_orders",
-        ],
-    );
-    tell(
-        "pt-table-sync",
-        Ok(synced.is_ok() || !wire.rows("SELECT 1 FROM copied_orders LIMIT 1")?.is_empty()),
-    );
-    let rows =
-        wire.rows("SELECT COUNT(*) FROM old_orders JOIN copied_orders USING (id, customer)")?;
-    let all = wire.rows("SELECT COUNT(*) FROM old_orders")?;
-    tell("synced rows keep their keys", Ok(rows == all));
-    Ok(Outcome::of_pytest(&lines))
+        );
+        self.tell(
+            "pt-table-sync",
+            Ok(synced.is_ok() || !wire.rows("SELECT 1 FROM copied_orders LIMIT 1")?.is_empty()),
+        );
+        let rows =
+            wire.rows("SELECT COUNT(*) FROM old_orders JOIN copied_orders USING (id, customer)")?;
+        let all = wire.rows("SELECT COUNT(*) FROM old_orders")?;
+        self.tell("synced rows keep their keys", Ok(rows == all));
+        Ok(())
+    }
 }
 
 /// Does something while a client inserts: what came of it, and how many rows went in.
