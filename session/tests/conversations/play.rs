@@ -1,13 +1,12 @@
 //! Plays a conversation as the proxy does: bytes of both sides are shown to the session, in whole or in parts, and its steps are
 //! carried out until nobody has anything to say.
 
+mod driver;
+
 use std::sync::Arc;
 
-use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::KeyForm;
-use keywright_session::{
-    KeyFailure, KeyRequest, List, Rules, RulesUpdate, SchemaChanges, Session, Step, Traffic,
-};
+use keywright_session::{Rules, RulesUpdate, SchemaChanges, Session, Step, Traffic};
 use keywright_wire::capability::QUERY_ATTRIBUTES;
 
 use crate::circumstances::{Chunks, Circumstances, Version};
@@ -302,13 +301,26 @@ impl Player<'_> {
         for event in self.session.events().drain(..) {
             self.reach.event(event.outcome);
         }
-        let moved = match step {
+        let out = (&mut to_upstream, &mut to_client);
+        let moved = self.carry_out(step, (of_client, shown), out);
+        self.pass_on(&to_upstream, &to_client);
+        moved || !to_upstream.is_empty()
+    }
+
+    /// Does what the session has said of so many bytes of a side; whether something has moved.
+    fn carry_out(
+        &mut self,
+        step: Step,
+        (of_client, shown): (bool, usize),
+        (to_upstream, to_client): (&mut Vec<u8>, &mut Vec<u8>),
+    ) -> bool {
+        match step {
             Step::Forward(count) => {
                 assert!(count > 0, "nothing is forwarded for ever");
                 self.reach.note("rewrites where it lies", count > shown);
                 let (side, out) = match of_client {
-                    true => (&mut self.client, &mut to_upstream),
-                    false => (&mut self.upstream, &mut to_client),
+                    true => (&mut self.client, to_upstream),
+                    false => (&mut self.upstream, to_client),
                 };
                 out.extend(side.shown.drain(..count));
                 true
@@ -355,9 +367,7 @@ impl Player<'_> {
                 self.is_closed = true;
                 false
             }
-        };
-        self.pass_on(&to_upstream, &to_client);
-        moved || !to_upstream.is_empty()
+        }
     }
 
     fn drop_front(&mut self, of_client: bool, count: usize) {
@@ -388,81 +398,5 @@ impl Player<'_> {
         if self.of.circumstances.chunks == Chunks::Whole {
             self.upstream.show(Chunks::Whole, 0, &mut self.random);
         }
-    }
-
-    fn authenticate(&mut self) {
-        match (self.of.seed ^ self.key_requests) % 4 {
-            0 => self.session.refused(),
-            _ => {
-                let mut facts = self.of.circumstances.facts.clone();
-                facts.user = b"other".to_vec();
-                self.session.reset(facts);
-            }
-        }
-    }
-
-    fn show(&mut self) {
-        let value = |text: &str| Some(text.to_owned());
-        self.session.show(&List {
-            columns: &["name", "value"],
-            rows: vec![vec![value("rule"), value("1")], vec![value("uptime"), None]],
-        });
-    }
-
-    /// Whether the program's own account may see tables that are new. Of some nobody answers in time.
-    fn ask_about_new_tables(&mut self) {
-        self.questions += 1;
-        let choice = fastrand::Rng::with_seed(self.of.seed ^ self.questions).u8(0..8);
-        let tables = self.schema.tables_to_ask(false);
-        assert!(!tables.is_empty(), "nobody asks about what is waited for");
-        self.schema.note_asked(&tables);
-        self.reach.note("waits without an answer", choice == 0);
-        if choice == 0 {
-            self.session.on_waited();
-            return;
-        }
-        for table in &tables {
-            let is_shown = choice > 1;
-            self.reach.note("may not see a table", !is_shown);
-            self.note(|| format!("  sees {table:?}: {is_shown}"));
-            self.schema.note_shown(table, is_shown);
-        }
-    }
-
-    /// Keys, of which there are none now and then.
-    fn keys(&mut self, request: KeyRequest) -> Result<KeyBatch, KeyFailure> {
-        self.key_requests += 1;
-        let (nth, count) = (self.key_requests, request.count);
-        let failure = |cause, message: &str| {
-            Err(KeyFailure {
-                cause,
-                message: message.to_owned(),
-            })
-        };
-        let choice = fastrand::Rng::with_seed(self.of.seed ^ nth.rotate_left(32)).u8(0..16);
-        if choice == 0 || count > 100_000 {
-            return failure(Cause::StoreUnavailable, "the store is away");
-        }
-        let first = match choice {
-            1 => u64::MAX >> 8,
-            _ => 1_000 * nth,
-        };
-        Ok(match self.forms.get(request.rule) {
-            Some(KeyForm::Text) => {
-                KeyBatch::Texts((0..count).map(|key| format!("k{nth}-{key}")).collect())
-            }
-            Some(KeyForm::Bytes) => {
-                KeyBatch::Bytes((0..count).map(|key| [key.to_le_bytes()[0]; 16]).collect())
-            }
-            Some(KeyForm::Integer) | None if choice < 4 || !request.contiguous => {
-                let apart = |key: u64| first + key + u64::from(key > 2) * 50;
-                KeyBatch::Listed((0..count).map(apart).collect())
-            }
-            Some(KeyForm::Integer) | None => KeyBatch::Numbers {
-                first,
-                spacing: if choice < 7 { 4 } else { 1 },
-                count,
-            },
-        })
     }
 }
