@@ -16,3 +16,4 @@ pub(crate) mod select_plan;
 pub(crate) mod select_rows;
 pub(crate) mod site;
 mod table_of_with;
+mod values_to_ask_for;

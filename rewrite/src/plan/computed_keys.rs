@@ -33,17 +33,10 @@ impl Insert {
         key: &KeyColumn<'_>,
         is_prepared: bool,
     ) -> Option<ComputedKeys> {
-        let is_plain = key.form == KeyForm::Integer
-            && !self.head.prefixed
-            && !self.head.delayed
-            && !self.is_query()
-            && !self.names_empty_rows;
-        let mut cursor = Cursor::new(text, modes);
-        (cursor.at, cursor.inside) = (self.rows, self.inside);
-        let leaves = { cursor }.leaves_values(is_prepared);
-        if !is_plain || leaves != Ok(true) {
+        if key.form != KeyForm::Integer {
             return None;
         }
+        let mut cursor = self.values_to_ask_for(text, modes, is_prepared)?;
         let wanted = self.wanted(modes, key);
         let keys = match self.source {
             Source::Values | Source::Rows => {

@@ -34,17 +34,11 @@ impl Insert {
         // IGNORE makes a warning of a query with many rows, and NULL of its value.
         let is_plain = key.form == KeyForm::Integer
             && !self.head.ignore
-            && modes.no_auto_value_on_zero == Some(false)
-            && !self.head.prefixed
-            && !self.head.delayed
-            && !self.is_query()
-            && !self.names_empty_rows;
-        let mut cursor = Cursor::new(text, modes);
-        (cursor.at, cursor.inside) = (self.rows, self.inside);
-        let leaves = { cursor }.leaves_values(false);
-        if !is_told || !is_plain || leaves != Ok(true) {
+            && modes.no_auto_value_on_zero == Some(false);
+        if !is_told || !is_plain {
             return None;
         }
+        let mut cursor = self.values_to_ask_for(text, modes, false)?;
         let found = match self.source {
             Source::Values | Source::Rows => {
                 let place = self.place(text, key).ok()?;
