@@ -37,7 +37,7 @@ impl Connection {
         let what = match changes.meet(&met) {
             Standing::Shown => return Ok(None),
             Standing::Unshown => Unsupported::TableUnshown,
-            Standing::Unanswered if self.table_report.is_unanswered => Unsupported::TableUnknown,
+            Standing::Unanswered if self.table_report.is_unanswered => Unsupported::TableUnanswered,
             Standing::Unanswered => return Err(Question::Shown(met, answers)),
         };
         match described {

@@ -95,7 +95,7 @@ pub(super) fn new_tables_get_no_keys_unasked(flavour: Flavour) -> Result<()> {
     network.cut();
     wire.run(format!("CREATE TABLE fresh {table}"))?;
     let insert = "INSERT INTO fresh (a) VALUES (1)";
-    let unanswered = Some(Cause::RefillTimeout.mysql_errno());
+    let unanswered = Some(Cause::TableUnanswered.mysql_errno());
     assert_eq!(refused(&wire.query(insert)?), unanswered);
     assert_eq!(wire.rows("SELECT COUNT(*) FROM fresh")?, [["0"]]);
     assert_has(
