@@ -23,8 +23,7 @@ pub enum Cause {
     /// The transaction is read-only, or the server is a standby. Functions that manage ids are refused there, too.
     ReadOnly,
     /// No id came in time. On PostgreSQL a lock, another refill or a synchronous standby took too long, or the holder of the lock waits for this transaction;
-    /// the detail names the process. In the program the store is slow, or a refill took longer than `wait_ms_max`; or the table is new, and its server has
-    /// not said in time whether `admin` may see it.
+    /// the detail names the process. In the program the store is slow, or a refill took longer than `wait_ms_max`.
     RefillTimeout,
     /// The issuer has stopped, because its ownership is in doubt. On PostgreSQL the worker id or bucket was given to another database, the database is a
     /// copy, or a store that assigns worker ids found another database with the same mark. Set a worker id, or have one assigned
@@ -110,6 +109,9 @@ pub enum Cause {
     /// The listener's `admin` may not see the table. So the table has no fence, and the tag may issue ids that it has. Grant `admin` SELECT, ALTER and
     /// LOCK TABLES on the whole schema. The next schema refresh then sees the table.
     TableUnshown,
+    /// No schema refresh has shown the table, and within 4 seconds its server has not said whether the listener's `admin` may see it: the server does not answer
+    /// `admin`, or an ALTER TABLE has locked the table. Or too many such tables are remembered already. The log says why the server does not answer.
+    TableUnanswered,
     /// The listener's server cannot be reached, or does not greet, within `connect_ms_max`. (The number is not 2003, because Connector/C takes 2003 from a
     /// server for a malformed packet.)
     UpstreamUnreachable,
@@ -272,12 +274,13 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 18] = [
+    pub const OF_PROXY: [Self; 19] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
         Self::TableAhead,
         Self::TableUnshown,
+        Self::TableUnanswered,
         Self::UpstreamUnreachable,
         Self::ConnectionsFull,
         Self::MemoryFull,
@@ -362,6 +365,7 @@ impl Cause {
             Self::TagHomeUnknown       => Row::of("tag_home_unknown", "55000", NO_KEY, false, "setup"),
             Self::TableAhead           => Row::of("table_ahead", "HY000", NO_KEY, false, "state"),
             Self::TableUnshown         => Row::of("table_unshown", "HY000", NO_KEY, false, "setup"),
+            Self::TableUnanswered      => Row::of("table_unanswered", "HY000", 1205, true, "upstream"),
             Self::UpstreamUnreachable  => Row::of("upstream_unreachable", "08S01", 1158, true, "upstream"),
             Self::ConnectionsFull      => Row::of("connections_full", "08004", 1040, true, "capacity"),
             Self::MemoryFull           => Row::of("memory_full", "HY000", 1041, true, "capacity"),

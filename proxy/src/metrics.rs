@@ -137,7 +137,15 @@ impl Default for Tally {
 
 impl Tally {
     /// What became of statements; leaves `events` empty.
+    #[inline]
     pub fn note(&self, events: &mut Vec<Event>) {
+        // There are none of most statements.
+        if !events.is_empty() {
+            self.note_all(events);
+        }
+    }
+
+    fn note_all(&self, events: &mut Vec<Event>) {
         for Event { rule, outcome } in events.drain(..) {
             let counters = rule
                 .and_then(|rule| self.rules.get(rule))

@@ -93,7 +93,7 @@ pub enum Unsupported {
     #[error(
         "a table of which the server has not said whether the program's own account may see it"
     )]
-    TableUnknown,
+    TableUnanswered,
     /// The key column came after the statement was prepared.
     #[error("a statement that was prepared before the key column was there: prepare it again")]
     KeyLater,
@@ -227,7 +227,7 @@ impl Unsupported {
             Self::KeyNarrow => "key_narrow",
             Self::TableAhead => "table_ahead",
             Self::TableUnshown => "table_unshown",
-            Self::TableUnknown => "table_unknown",
+            Self::TableUnanswered => "table_unanswered",
             Self::KeyLater => "key_later",
             Self::TableChanged => "table_changed",
             Self::Elsewhere => "another_database",

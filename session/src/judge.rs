@@ -230,7 +230,7 @@ impl Reason {
             Self::Explicit => Cause::KeyExplicit,
             Self::Unsupported(Unsupported::TableAhead) => Cause::TableAhead,
             Self::Unsupported(Unsupported::TableUnshown) => Cause::TableUnshown,
-            Self::Unsupported(Unsupported::TableUnknown) => Cause::RefillTimeout,
+            Self::Unsupported(Unsupported::TableUnanswered) => Cause::TableUnanswered,
             Self::AmbiguousId
             | Self::SeveralRows
             | Self::SeveralLoaded
@@ -266,7 +266,7 @@ impl Reason {
                 "keywright gives this table no keys: admin, its own account on this server, may not see it, so that it has no fence, and keys may be \
                  ids that it has; grant that account SELECT, ALTER and LOCK TABLES on the table's schema".to_owned()
             }
-            Self::Unsupported(Unsupported::TableUnknown) => {
+            Self::Unsupported(Unsupported::TableUnanswered) => {
                 "keywright gives this table no keys yet: its server has not said in time whether admin, keywright's own account there, may see it; try \
                  again".to_owned()
             }
@@ -330,7 +330,7 @@ pub(crate) fn decide(policy: Policy, facts: &Facts) -> Verdict {
 pub(crate) fn decide_unread(policy: Policy, what: Unsupported) -> Result<(), Reason> {
     let has_no_fence = matches!(
         what,
-        Unsupported::TableAhead | Unsupported::TableUnshown | Unsupported::TableUnknown
+        Unsupported::TableAhead | Unsupported::TableUnshown | Unsupported::TableUnanswered
     );
     match policy.refuses() || policy.has_ahead || has_no_fence {
         true => Err(Reason::Unsupported(what)),

@@ -334,6 +334,10 @@ impl Keys {
         self.0.settings.snowflake.takeover(self.0.clock.wall_ms())
     }
 
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.0.clock)
+    }
+
     /// Follows another generation of keys, after tables went over to them or left them: ranges and leases that were had before are
     /// dropped, and answers that come late are not believed.
     pub fn follow(&self, keys: &KeySpace, generation: u64) {

@@ -10,6 +10,7 @@
 
 pub mod fed;
 mod no_lease;
+mod reach;
 pub(crate) mod space;
 mod words;
 
@@ -17,6 +18,7 @@ use keywright_core::{
     Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, Writer, plan_takeover,
 };
 pub use no_lease::NoLease;
+pub(crate) use reach::{first_above, first_above_foreign, first_above_granted};
 pub use words::{PartedWord, Words};
 
 use crate::worker_ids::Leasable;
@@ -134,7 +136,7 @@ pub fn plan_claim(
     check_age(rows, claimant, era)?;
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
-    let granted_ms = granted_before_start_ms(era, limits);
+    let granted_ms = granted_before_start_ms(era.started_ms, limits);
     let floor_ms = era.floor_ms.max(granted_ms);
     let next_state = above_other_layouts(rows, &claimant.layout)
         .max(state_from(&claimant.layout, floor_ms))
@@ -159,9 +161,9 @@ pub fn plan_claim(
 /// What was granted before the store's server was started lies before this moment, as what a bound of another server may lack does: if all have
 /// these limits, and nobody had begun ahead of the clock just before. Since then nobody is granted anything but by what the rows say. 0: it has no
 /// server that says when that was.
-fn granted_before_start_ms(era: &Era, limits: &TakeoverLimits) -> i64 {
+fn granted_before_start_ms(started_ms: Option<i64>, limits: &TakeoverLimits) -> i64 {
     let reach = |started_ms: i64| started_ms.saturating_add_unsigned(limits.gap_ms_max());
-    era.started_ms.map_or(0, reach)
+    started_ms.map_or(0, reach)
 }
 
 /// Where whoever takes a worker id over goes on, by what is recorded of it; never below `next_state`.
@@ -291,33 +293,6 @@ fn state_from(layout: &Layout, unix_ms: i64) -> u64 {
     } else {
         state
     }
-}
-
-/// The first id above all that a lease may have issued.
-pub(crate) fn first_above(row: &LeaseRow) -> u64 {
-    let tick = state_from(&row.layout, row.hi_ms) >> row.layout.sequence_bits();
-    first_from(&row.layout, tick)
-}
-
-/// The first id above all that a lease may have issued whose bound another server wrote, which may have written later ones that are missing
-/// here: where whoever takes it over now goes on. In the row's layout and in the asker's: it may have gone on with either.
-pub(crate) fn first_above_foreign(row: &LeaseRow, layout: &Layout, limits: &TakeoverLimits) -> u64 {
-    let recorded = Recorded {
-        bound_ms: row.hi_ms,
-        note: None,
-    };
-    let above = |layout: &Layout| {
-        let plan = plan_from(layout, recorded, limits, 0);
-        first_from(layout, plan.start_state >> layout.sequence_bits())
-    };
-    let by_layouts = above(&row.layout).max(above(layout));
-    first_above(row).max(by_layouts)
-}
-
-/// The first id above all of earlier ticks.
-fn first_from(layout: &Layout, tick: u64) -> u64 {
-    let last = layout.largest_id_below(tick);
-    u64::try_from(last.saturating_add(1)).unwrap_or(0)
 }
 
 /// Two layouts divide an id differently, so what is one worker's time may be another's worker id: ids of a new layout must

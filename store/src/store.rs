@@ -5,6 +5,7 @@ pub(crate) mod assigned_admin;
 pub(crate) mod assigned_rows;
 pub(crate) mod bucket_admin;
 mod bucket_rows;
+mod fed_look;
 pub(crate) mod fed_rows;
 pub(crate) mod gone_back;
 pub(crate) mod home_rows;
@@ -352,6 +353,11 @@ impl Store {
             (*key_space, handed)
         })
         .collect()
+    }
+
+    fn has_handed(&self) -> bool {
+        let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        !handed.is_empty()
     }
 
     /// That was handed over, or may be.

@@ -382,3 +382,61 @@ fn a_store_that_is_promoted_repeats_nothing() -> Result<()> {
     log.check()?;
     Ok(())
 }
+
+/// An older state of the store is put back before its server is started again. Who knows what was handed over is one program, and who is asked for more
+/// is another.
+#[test]
+fn a_store_that_is_put_back_hands_no_worker_id_to_a_second_database() -> Result<()> {
+    /// The first database has time until the end of the test.
+    const LONG_S: u64 = 300;
+    let (first, second) = (fed_server(&["one"])?, fed_server(&["two"])?);
+    let mut store = PgServer::builder().preload(false).start()?;
+    let mut owner = store.client("postgres")?;
+    owner.batch_execute("CREATE ROLE keywright LOGIN")?;
+    owner.batch_execute("CREATE DATABASE keywright OWNER keywright")?;
+    let url = format!("postgres://keywright@127.0.0.1:{}/keywright", store.port());
+    let feeds = |server: &PgServer| {
+        let short = config(&url, &[server]);
+        let cover = |s: u64| format!("cover_s = {s}\n");
+        ProxyConfig {
+            more: short.more.replace(&cover(COVER_S), &cover(LONG_S)),
+            ..short
+        }
+    };
+    ProxyProcess::said(&feeds(&first), &["init"])?;
+    let knows = ProxyProcess::start(feeds(&first))?;
+    let (mut one, mut two) = (first.client("one")?, second.client("two")?);
+    for client in [&mut one, &mut two] {
+        client.batch_execute("SET keywright.refill_wait_ms_max = 100")?;
+    }
+    let next = "SELECT snowflake_id()";
+    // A store that was made just now hands nothing over for as long as it may have forgotten something.
+    let mut tables = store.client("keywright")?;
+    let long_ago = format!(
+        "UPDATE keywright_worker_ids SET unknown_ms = unknown_ms - {} WHERE unknown_server <> ''",
+        (LONG_S + 1) * 1_000
+    );
+    wait_until("the first demand", WAIT_MAX, || {
+        let drawn = query_i64(&mut one, next);
+        assert!(drawn.is_err(), "{drawn:?}");
+        Ok(tables.execute(&long_ago, &[])? == 1)
+    })?;
+    wait_until("time for the first database", WAIT_MAX, || {
+        Ok(query_i64(&mut one, next).is_ok())
+    })?;
+    let asked = ProxyProcess::start(feeds(&second))?;
+    tables.batch_execute(
+        "UPDATE keywright_worker SET owner = NULL, hi_ms = hi_ms - 3600000 WHERE space = 'fed'",
+    )?;
+    store.kill9()?;
+    store.start()?;
+    wait_until("what the program says that is asked", WAIT_MAX, || {
+        let drawn = query_i64(&mut two, next);
+        assert!(drawn.is_err(), "the first database may issue it: {drawn:?}");
+        Ok(asked.log().contains("are in use, or may be, by databases"))
+    })?;
+    assert_has(&knows.log(), &["the store has gone back"]);
+    // It goes on with what it has.
+    query_i64(&mut one, next)?;
+    Ok(())
+}

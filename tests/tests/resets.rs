@@ -288,6 +288,41 @@ fn a_promoted_standby_remembers() -> Result<()> {
     Ok(())
 }
 
+/// The row would say for good that the server was promoted: what shows the reset may be gone when somebody looks again.
+#[test]
+fn a_reset_that_another_session_hides_is_seen_later() -> Result<()> {
+    let mut primary = server()?;
+    let mut server = primary.standby("standby", Replication::Asynchronous)?;
+    primary.wait_replayed(&server)?;
+    primary.stop(Stop::Immediate)?;
+    server.promote()?;
+    let tags = IdLog::new();
+    // Of all notes only this tag's shows the reset: the others are from before the promotion.
+    let last = draw(&server, IDS, &tags)?;
+    server.client("postgres")?.batch_execute("CHECKPOINT")?;
+    server.stop(Stop::Immediate)?;
+    server.reset_wal()?;
+    server.start()?;
+    let mut holder = server.client("postgres")?;
+    holder.batch_execute("BEGIN; ALTER SEQUENCE keywright.tag_1_note OWNER TO postgres")?;
+    draw(&server, SNOWFLAKES, &IdLog::new())?;
+    holder.batch_execute("ROLLBACK")?;
+    // The promotion, and what it is taken for.
+    let said = server.log()?.matches("was promoted or copied").count();
+    assert_eq!(said, 2, "nothing was hidden");
+    let mut client = server.client("postgres")?;
+    let noticed = [RESET, "as noticed at"];
+    assert_has(&health(&mut client, "promotion")?, &noticed);
+    client.batch_execute(&format!("SELECT keywright.advance_tag('orders', {last})"))?;
+    assert_has(&health(&mut client, "promotion")?, &noticed);
+    client.batch_execute("SELECT keywright.acknowledge_promotion()")?;
+    let acknowledged = ["ok: ", "was reset (pg_resetwal)"];
+    assert_has(&health(&mut client, "promotion")?, &acknowledged);
+    draw(&server, IDS, &tags)?;
+    assert_eq!(tags.check()?.count, 800);
+    Ok(())
+}
+
 /// Who cannot read what is remembered does not take it for nothing.
 #[test]
 fn a_damaged_file_stops_tags() -> Result<()> {

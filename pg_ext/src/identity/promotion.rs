@@ -50,6 +50,19 @@ pub struct Kept {
     pub loss: Loss,
 }
 
+impl Kept {
+    /// The same, once it shows that it was a reset of the log: another session had locked the notes that tell. Whoever has acknowledged it took it for a
+    /// promotion.
+    fn as_reset(self) -> Self {
+        let promotion = Promotion {
+            is_reset: true,
+            is_acknowledged: false,
+            ..self.promotion
+        };
+        Self { promotion, ..self }
+    }
+}
+
 /// What keywright.health tells of promotions.
 pub enum Status {
     /// Nothing here was written by another writer.
@@ -90,7 +103,7 @@ fn alone() -> Result<Alone, Failure> {
 /// # Errors
 /// Another session notes the promotion for too long.
 pub fn tag_gap(note: &Note, writer: &Writer) -> Result<u64, Failure> {
-    let kept = notice(writer)?;
+    let kept = notice(writer, Some(note))?;
     Ok(note.tag_gap_after(lost_ms(note, &kept.promotion, &kept.loss)))
 }
 
@@ -105,35 +118,57 @@ pub fn skew_ms_max(note: Option<Note>) -> Result<u64, Failure> {
     if note.is_none_or(|note| note.is_of(&writer)) {
         return Ok(skew_ms);
     }
-    let kept = notice(&writer)?;
+    let kept = notice(&writer, note.as_ref())?;
     Ok(match kept.promotion.word {
         Word::Estimate => skew_ms,
         Word::Owner => skew_ms.max(kept.loss.ms),
     })
 }
 
+/// A note is about to be replaced, because the owner of its tag has vouched. If it shows that the log was reset, later ones may not. The caller runs as the
+/// owner of the extension.
+///
+/// # Errors
+/// As [`tag_gap`].
+pub fn learn(note: &Note) -> Result<(), Failure> {
+    let writer = writer::current();
+    if writer.was_reset_since(note) && kept(&Sequences::find()?, &writer).is_some() {
+        notice(&writer, Some(note))?;
+    }
+    Ok(())
+}
+
 /// What is kept of this writer's beginning; worked out and kept now if nothing is. What only shared memory knows is
-/// gone after a restart: the notes that are left are older, never newer than the truth.
-fn notice(writer: &Writer) -> Result<Kept, Failure> {
+/// gone after a restart: the notes that are left are older, never newer than the truth. `note`: what another writer wrote, which has led here.
+fn notice(writer: &Writer, note: Option<&Note>) -> Result<Kept, Failure> {
     let sequences = Sequences::find()?;
-    if let Some(kept) = kept(&sequences, writer) {
+    let shows_reset = note.is_some_and(|note| writer.was_reset_since(note));
+    let is_right = |kept: &Kept| kept.promotion.is_reset || !shows_reset;
+    if let Some(kept) = kept(&sequences, writer).filter(is_right) {
         return Ok(kept);
     }
     let alone = alone()?;
     let found = kept(&sequences, writer);
     let kept = match found {
-        Some(kept) => kept,
-        None => estimate(&sequences, writer)?,
+        Some(kept) if is_right(&kept) => kept,
+        Some(kept) => {
+            let kept = kept.as_reset();
+            write(&sequences, &kept);
+            wal::flush();
+            tell_reset(writer);
+            kept
+        }
+        None => estimate(&sequences, writer, shows_reset)?,
     };
     drop(alone);
     Ok(kept)
 }
 
-fn estimate(sequences: &Sequences, writer: &Writer) -> Result<Kept, Failure> {
+fn estimate(sequences: &Sequences, writer: &Writer, shows_reset: bool) -> Result<Kept, Failure> {
     let now_ms = clock::wall_ms();
     let parent = parent_timeline(writer.timeline);
     let promotion = Promotion {
-        is_reset: is_reset(writer)?,
+        is_reset: shows_reset || is_reset(writer)?,
         ..Promotion::new(writer, parent, now_ms, Word::Estimate)
     };
     let notes = tag_notes()?;
@@ -165,17 +200,22 @@ fn estimate(sequences: &Sequences, writer: &Writer) -> Result<Kept, Failure> {
     write(sequences, &kept);
     sequence::set(sequences.left_out, 0);
     wal::flush();
-    log::tell(&match promotion.is_reset {
-        true => format!(
-            "the WAL was reset (pg_resetwal) after bounds of database {} were written: later ones may be lost",
-            writer.database_oid
-        ),
-        false => format!(
+    if promotion.is_reset {
+        tell_reset(writer);
+    } else {
+        log::tell(&format!(
             "database {} was promoted or copied; by estimate the original went on alone for {ms} ms at most ({received:?})",
             writer.database_oid
-        ),
-    });
+        ));
+    }
     Ok(kept)
+}
+
+fn tell_reset(writer: &Writer) {
+    log::tell(&format!(
+        "the WAL was reset (pg_resetwal) after bounds of database {} were written: later ones may be lost",
+        writer.database_oid
+    ));
 }
 
 /// The loss first: only both together count.
@@ -261,7 +301,10 @@ pub fn status() -> Result<Status, Failure> {
         return Ok(Status::None);
     }
     let writer = writer::current();
-    if let Some(kept) = kept(&sequences, &writer) {
+    if let Some(mut kept) = kept(&sequences, &writer) {
+        if !kept.promotion.is_reset && is_reset(&writer)? {
+            kept = kept.as_reset();
+        }
         let left_out = sequence::last(sequences.left_out).unwrap_or(0);
         return Ok(Status::Noticed(kept, left_out.max(0).unsigned_abs()));
     }
@@ -320,12 +363,14 @@ pub fn change(function: &str, changed: impl FnOnce(Kept) -> Kept) -> Result<(), 
         )
         .hint("Look at keywright.health after a promotion, or after restoring a copy."));
     }
-    let before = notice(&writer)?;
+    let before = notice(&writer, None)?;
+    let shows_reset = is_reset(&writer)?;
     let alone = alone()?;
-    write(
-        &sequences,
-        &changed(kept(&sequences, &writer).unwrap_or(before)),
-    );
+    let mut kept = kept(&sequences, &writer).unwrap_or(before);
+    if shows_reset && !kept.promotion.is_reset {
+        kept = kept.as_reset();
+    }
+    write(&sequences, &changed(kept));
     let urgency = Urgency::Needed {
         deadline: Instant::now() + Duration::from_millis(settings::refill_wait_ms_max()),
     };

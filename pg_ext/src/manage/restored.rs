@@ -22,7 +22,7 @@ use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::Urgency;
 use crate::failure::{Failure, OrRaise};
-use crate::identity::{register, writer};
+use crate::identity::{promotion, register, writer};
 use crate::manage::own_tables;
 use crate::refill::{segment, segment_plan};
 use crate::server::{clock, process, query, relation, sequence};
@@ -215,6 +215,9 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
         .hint(format!(
             "Name the largest id in use. If it is right, the tag's end was lost: raise it first with SELECT keywright.alter_tag('{tag}', max => n)."
         )));
+    }
+    if let Some(note) = &before {
+        promotion::learn(note)?;
     }
     settle_sequences(id)?;
     let bound = sequences::of_tag(id)?;

@@ -1,12 +1,13 @@
 //! Tables of rules that no schema refresh has shown, because they are new, or because the program's own account may not see them: statements that want
 //! keys of them wait until the servers were asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 
 use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::schema;
+use keywright_proxy::schema::{self, Heard};
 use keywright_session::MetTable;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -94,8 +95,8 @@ impl Drop for Question {
 }
 
 /// Asks the servers, all at once, whether the program's own account may see these tables. One that it may see by one listener is seen, as soon as
-/// that is known; that it may see one by none is known when all have answered, or had their time. Of a server that cannot be asked nothing becomes
-/// known.
+/// that is known; that it may see one by none is known when those have answered, or had their time, whose listeners led to its server when a schema refresh
+/// read them last. Of a server that cannot be asked nothing becomes known.
 pub(super) async fn ask_about(
     config: Arc<Config>,
     counters: Arc<Counters>,
@@ -105,51 +106,87 @@ pub(super) async fn ask_about(
         return;
     }
     let began_at = counters.schema.answers();
-    let (sender, mut answers) = mpsc::channel(ANSWERS_MAX);
-    for listener in &config.listeners {
-        if listener.admin.is_some() {
-            // Each to its end, also where nothing is left to be known: a server that has seen many handshakes broken off turns the program's host away.
-            tokio::spawn(ask(
-                (Arc::clone(&config), listener.clone()),
-                Arc::clone(&counters),
-                Arc::clone(&tables),
-                sender.clone(),
-            ));
+    let (sender, answers) = mpsc::channel(ANSWERS_MAX);
+    let mut asking = BTreeMap::new();
+    for (place, listener) in config.listeners.iter().enumerate() {
+        if listener.admin.is_none() {
+            continue;
         }
+        if let Some(server) = counters.new_tables.server(&listener.bind) {
+            asking.insert(place, server);
+        }
+        // Each to its end, also where nothing is left to be known: a server that has seen many handshakes broken off turns the program's host away.
+        tokio::spawn(ask(
+            (Arc::clone(&config), listener.clone(), place),
+            Arc::clone(&counters),
+            Arc::clone(&tables),
+            sender.clone(),
+        ));
     }
     drop(sender);
+    note_answers(answers, asking, &counters, (&tables, began_at)).await;
+}
+
+/// Notes what becomes known of these tables, about which the servers are asked since there were so many answers. `asking`: listeners by which somebody asks,
+/// with their servers. One whose server is not known is waited for by nobody: should it lead to a table's server, and say that the table may be seen, that
+/// counts for more than a denial before.
+async fn note_answers(
+    mut answers: mpsc::Receiver<Heard>,
+    mut asking: BTreeMap<usize, Arc<[u8]>>,
+    counters: &Counters,
+    (tables, began_at): (&[MetTable], u64),
+) {
     let (mut seen, mut denied) = (BTreeSet::new(), BTreeSet::new());
-    while let Some((table, is_shown)) = answers.recv().await {
-        if is_shown {
-            counters.schema.note_shown(&table, true);
-            counters.new_tables.tell(counters.schema.answers());
-            seen.insert(table);
-        } else {
-            denied.insert(table);
+    while let Some(heard) = answers.recv().await {
+        match heard {
+            Heard::Answer(table, true) => {
+                counters.schema.note_shown(&table, true);
+                counters.new_tables.tell(counters.schema.answers());
+                seen.insert(table);
+            }
+            Heard::Answer(table, false) => {
+                denied.insert(table);
+            }
+            Heard::End(place) => {
+                asking.remove(&place);
+            }
         }
         if seen.len() == tables.len() {
             return;
         }
-    }
-    for table in denied.difference(&seen) {
-        let is_new = counters.schema.note_unshown(table, began_at);
-        counters.new_tables.tell(counters.schema.answers());
-        if is_new {
-            tracing::error!(
-                "a rule matches {}.{}, and the listener's admin may not see it: it gets no keys. Grant SELECT, ALTER and LOCK TABLES on its schema",
-                table.schema,
-                table.name
-            );
+        let is_open = |table: &MetTable| asking.values().any(|server| *server == table.server);
+        let (open, known): (BTreeSet<MetTable>, BTreeSet<MetTable>) =
+            mem::take(&mut denied).into_iter().partition(is_open);
+        denied = open;
+        for table in known.difference(&seen) {
+            note_denied(table, began_at, counters);
         }
+    }
+    // Somebody panicked, and has not said that he has ended.
+    for table in denied.difference(&seen) {
+        note_denied(table, began_at, counters);
+    }
+}
+
+/// By no listener may the program's own account see a table.
+fn note_denied(table: &MetTable, began_at: u64, counters: &Counters) {
+    let is_new = counters.schema.note_unshown(table, began_at);
+    counters.new_tables.tell(counters.schema.answers());
+    if is_new {
+        tracing::error!(
+            "a rule matches {}.{}, and the listener's admin may not see it: it gets no keys. Grant SELECT, ALTER and LOCK TABLES on its schema",
+            table.schema,
+            table.name
+        );
     }
 }
 
 /// What one server answers, as far as it does in time.
 async fn ask(
-    (config, listener): (Arc<Config>, Listener),
+    (config, listener, place): (Arc<Config>, Listener, usize),
     counters: Arc<Counters>,
     tables: Arc<[MetTable]>,
-    answers: mpsc::Sender<(MetTable, bool)>,
+    answers: mpsc::Sender<Heard>,
 ) {
     if let Err(error) = schema::shown(&config, &listener, &tables, &answers).await
         && counters.new_tables.may_warn(&listener.bind)
@@ -160,10 +197,13 @@ async fn ask(
             "whether admin may see new tables is not known, and INSERTs that want keys of them are refused: {error:#}"
         );
     }
+    // Perhaps nobody hears any more: everything is known.
+    let _ = answers.send(Heard::End(place)).await;
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::io::{ErrorKind, Read};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -173,9 +213,10 @@ mod tests {
     use keywright_proxy::metrics::Counters;
     use keywright_session::MetTable;
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::mpsc;
     use tokio::time::timeout;
 
-    use super::{Asker, ask_about};
+    use super::{ANSWERS_MAX, Asker, Heard, ask_about, note_answers};
 
     /// More than one may take, less than two.
     const WAIT_MS_MAX: u64 = 5_000;
@@ -264,5 +305,38 @@ mod tests {
             connections.push(asked(&server).await);
         }
         goes_on(connections.swap_remove(0));
+    }
+
+    /// What is heard of a question about `t` on server `s` by a listener before that server, while nobody has ended who asks by the other ones. Whether that
+    /// is an answer to whoever waits.
+    async fn is_known(others: &[&str], heard: Vec<Heard>) -> bool {
+        let counters = Counters::default();
+        let servers = ["s"].into_iter().chain(others.iter().copied());
+        let asking: BTreeMap<usize, Arc<[u8]>> = servers
+            .map(|server| Arc::from(server.as_bytes()))
+            .enumerate()
+            .collect();
+        let (sender, answers) = mpsc::channel(ANSWERS_MAX);
+        for what in heard {
+            sender.send(what).await.unwrap();
+        }
+        let tables = [table("t")];
+        // It begins with a look at everything that has come.
+        let noting = note_answers(answers, asking, &counters, (&tables, 0));
+        let _ = timeout(Duration::ZERO, noting).await;
+        drop(sender);
+        counters.schema.answers() > 0
+    }
+
+    #[tokio::test]
+    async fn a_denial_waits_for_other_listeners_of_its_server_only() {
+        let denied = || Heard::Answer(table("t"), false);
+        assert!(is_known(&["elsewhere"], vec![denied(), Heard::End(0)]).await);
+        assert!(!is_known(&["elsewhere"], vec![denied(), Heard::End(1)]).await);
+        assert!(!is_known(&["s"], vec![denied(), Heard::End(0)]).await);
+        let both = vec![denied(), Heard::End(0), Heard::End(1)];
+        assert!(is_known(&["s"], both).await);
+        let shown = vec![denied(), Heard::Answer(table("t"), true)];
+        assert!(is_known(&["s", "elsewhere"], shown).await);
     }
 }

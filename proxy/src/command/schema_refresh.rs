@@ -244,6 +244,10 @@ impl Known {
         self.reported = reported;
         self.facts = server.facts;
         self.listed = server.listed;
+        let identity = self.listed.server();
+        if !identity.is_empty() {
+            counters.new_tables.note_server(listener, identity);
+        }
         counters.set(Metric::FenceMissing, [listener], server.unfenced);
     }
 }

@@ -91,6 +91,18 @@ impl Input {
         self.ended = true;
     }
 
+    /// Whether something may go to the other side and has not gone.
+    #[inline]
+    pub(crate) fn has_cleared(&self) -> bool {
+        self.cleared > 0
+    }
+
+    /// Whether nothing is there.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
     /// Forgets the first `count` bytes.
     ///
     /// # Errors
@@ -98,6 +110,7 @@ impl Input {
     pub(crate) fn drop_front(&mut self, count: usize) -> Result<(), Overrun> {
         self.has(count)?;
         self.advance(count);
+        self.cleared = self.cleared.min(self.there().len());
         Ok(())
     }
 
@@ -152,7 +165,7 @@ impl Input {
             return Poll::Pending;
         }
         loop {
-            if !self.make_room(at_least) {
+            if !self.has_room() && !self.make_room(at_least) {
                 return Poll::Ready(Ok(()));
             }
             let room = self.bytes.get_mut(self.end..self.readable);
@@ -174,6 +187,12 @@ impl Input {
                 return Poll::Ready(Ok(()));
             }
         }
+    }
+
+    /// Whether the buffer is read into as it is: all that came before was passed on, and it was not full.
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.start == 0 && self.end < self.readable && !self.was_filled
     }
 
     /// A buffer that could not hold what came grows; with little in the socket a small one stays in the processor's cache. False

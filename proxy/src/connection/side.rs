@@ -63,8 +63,9 @@ impl Side {
     }
 
     /// How many bytes of input there are to be in all; `None`: nothing is to be read.
+    #[inline]
     fn room(&self) -> Option<usize> {
-        if self.input.has_ended() || !self.input.cleared().is_empty() {
+        if self.input.has_ended() || self.input.has_cleared() {
             return None;
         }
         match self.wants {
@@ -76,10 +77,15 @@ impl Side {
     }
 
     /// Reads what has come, or its end; false when nothing is to be read now. Then the task is woken when that changes.
+    #[inline]
     pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
-        let Some(at_least) = self.room().filter(|_| !self.is_dry) else {
-            return Ok(false);
-        };
+        match self.room() {
+            Some(at_least) if !self.is_dry => self.poll_input(at_least, context),
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    fn poll_input(&mut self, at_least: usize, context: &mut Context<'_>) -> io::Result<bool> {
         match self.input.poll_read(&mut self.stream, at_least, context) {
             Poll::Ready(read) => read.map(|()| true),
             Poll::Pending => {
@@ -104,15 +110,19 @@ impl Side {
     pub(crate) fn is_over(&self) -> bool {
         let asks_in_vain = matches!(self.wants, Wants::More(_));
         self.input.has_ended()
-            && self.input.cleared().is_empty()
-            && (asks_in_vain || self.input.there().is_empty())
+            && !self.input.has_cleared()
+            && (asks_in_vain || self.input.is_empty())
     }
 
     /// Takes over what the session has to say to this peer; `other`'s cleared bytes were said earlier.
+    #[inline]
     pub(crate) fn take_own(&mut self, other: &mut Side, said: &mut Vec<u8>) {
-        if said.is_empty() {
-            return;
+        if !said.is_empty() {
+            self.append_own(other, said);
         }
+    }
+
+    fn append_own(&mut self, other: &mut Side, said: &mut Vec<u8>) {
         let earlier = other.input.cleared();
         if !earlier.is_empty() {
             self.own.extend_from_slice(earlier);
@@ -159,8 +169,9 @@ impl Side {
 }
 
 /// Whether something is still on its way out to `to`.
+#[inline]
 pub(crate) fn is_pending(from: &Side, to: &Side) -> bool {
-    !from.input.cleared().is_empty() || !to.own.is_empty() || !to.is_flushed
+    from.input.has_cleared() || !to.own.is_empty() || !to.is_flushed
 }
 
 /// Passes on what may be passed on, as far as the socket takes it. The task is woken when it takes more.

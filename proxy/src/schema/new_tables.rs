@@ -1,7 +1,7 @@
 //! Statements on tables that are new to the program wait here until their server was asked whether the program's own account may see them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
@@ -22,6 +22,8 @@ pub struct NewTables {
     answers: watch::Sender<u64>,
     /// When the log said last why a listener's server does not answer.
     warned_at: Mutex<BTreeMap<String, Instant>>,
+    /// By listener, the server that its `admin` led to when a schema refresh read it last, in the words of the store.
+    servers: Mutex<BTreeMap<String, Arc<[u8]>>>,
 }
 
 impl NewTables {
@@ -48,6 +50,18 @@ impl NewTables {
         // Those who ask several servers at once may be late.
         self.answers
             .send_modify(|known| *known = (*known).max(answers));
+    }
+
+    /// A schema refresh has read this server by a listener's `admin`.
+    pub fn note_server(&self, listener: &str, server: &Arc<[u8]>) {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.insert(listener.to_owned(), Arc::clone(server));
+    }
+
+    /// The server that a listener's `admin` led to when a schema refresh read it last; `None`: it never did.
+    pub fn server(&self, listener: &str) -> Option<Arc<[u8]>> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.get(listener).cloned()
     }
 
     /// Whether the log is to say now why a listener's server does not answer, which counts as done.

@@ -20,6 +20,15 @@ pub(super) const NEW_TABLES_MS_MAX: u64 = 3_000;
 /// What a server says behind its look at privileges: there is no such schema, table.
 const BEHIND: &[u16] = &[1049, 1146];
 
+/// What becomes known of a question.
+#[derive(Debug)]
+pub enum Heard {
+    /// Whether a listener's `admin` may see this table.
+    Answer(MetTable, bool),
+    /// By the listener at this place of the configuration nothing more becomes known.
+    End(usize),
+}
+
 /// Gives those that are on the listener's server to `answers`, in their order, each with whether its `admin` may see it, as long as anybody hears. A table
 /// that is not there any more may be seen: a server says to those who may not see it that they may not, be it there or not. Without those of which it says
 /// neither, as where an ALTER TABLE goes on for long.
@@ -30,7 +39,7 @@ pub async fn shown(
     config: &Config,
     listener: &Listener,
     tables: &[MetTable],
-    answers: &Sender<(MetTable, bool)>,
+    answers: &Sender<Heard>,
 ) -> Result<()> {
     let asked = ask(config, listener, tables, answers);
     timeout(Duration::from_millis(NEW_TABLES_MS_MAX), asked)
@@ -42,7 +51,7 @@ async fn ask(
     config: &Config,
     listener: &Listener,
     tables: &[MetTable],
-    answers: &Sender<(MetTable, bool)>,
+    answers: &Sender<Heard>,
 ) -> Result<()> {
     let mut conn = connect(config, listener).await?;
     let identity = server_identity(&mut conn).await;
@@ -56,7 +65,8 @@ async fn ask(
         }
         match ask_about(&mut conn, table).await? {
             Ok(is_shown) => {
-                if answers.send((table.clone(), is_shown)).await.is_err() {
+                let answer = Heard::Answer(table.clone(), is_shown);
+                if answers.send(answer).await.is_err() {
                     break;
                 }
             }

@@ -197,6 +197,18 @@ impl Connection {
         }
     }
 
+    /// Whether anything follows from what such a statement sees of LAST_INSERT_ID(), and makes of it. Of most nothing does: the server shows what
+    /// the client must see, no temporary table may be dropped by a function, and the text has no name by which it could be set.
+    pub(crate) fn needs_effect(&self, kind: Kind, text: &[u8]) -> bool {
+        let facts = kind.facts();
+        self.pending_last_insert_id.is_some()
+            || !self.context.known
+            || !self.context.temporary.is_empty()
+            || facts.may_set_last_insert_id
+            || facts.rows == RowsFrom::Written
+            || may_name_it(text)
+    }
+
     /// What a statement that is passed on may see and change.
     pub(crate) fn effect(&self, text: &[u8]) -> Effect {
         self.effect_of(self.statement_kind(text), text)
@@ -393,6 +405,6 @@ fn may_name_it(text: &[u8]) -> bool {
             .and_then(|start| text.get(start..at));
         part.is_some_and(|part| part.eq_ignore_ascii_case(word))
     };
-    memchr::memchr_iter(b'_', text).any(|at| is_behind(b"last_insert", at))
-        || memchr::memchr2_iter(b'y', b'Y', text).any(|at| is_behind(b"identit", at))
+    memchr::memchr3_iter(b'_', b'y', b'Y', text)
+        .any(|at| is_behind(b"last_insert", at) || is_behind(b"identit", at))
 }

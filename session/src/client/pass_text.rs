@@ -18,6 +18,12 @@ impl Connection {
 
     /// The same, where its kind is known.
     pub(crate) fn pass_kind(&mut self, kind: Kind, query: Query<'_>, after: After) -> Next {
+        if !self.needs_effect(kind, query.text) {
+            if let Some(step) = self.restore_row_count(|| names_row_count(query.text)) {
+                return step.into();
+            }
+            return self.pass(query.header, query.bytes, Shape::Results, after);
+        }
         let effect = self.effect_of(kind, query.text);
         if let Some(step) = self.restore_row_count(|| names_row_count(query.text)) {
             return step.into();

@@ -120,6 +120,10 @@ impl Server {
                         write_ok(1, AUTOCOMMIT, answers);
                     }
                 }
+                // Whether it is there nobody knows here: an error of another kind does not say.
+                Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Missing)) => {
+                    write_packet(NOT_COMPUTED, 1, answers);
+                }
                 // What is in tables nobody knows here.
                 Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Result)) => {
                     write_packet(NO_TABLE, 1, answers);

@@ -182,7 +182,7 @@ fn what_cannot_be_read_is_left_only_where_no_id_can_meet_another() {
         assert!(!refused(policy, TWICE));
         assert!(refused(policy, Unsupported::TableAhead));
         assert!(refused(policy, Unsupported::TableUnshown));
-        assert!(refused(policy, Unsupported::TableUnknown));
+        assert!(refused(policy, Unsupported::TableUnanswered));
         assert!(refused(ahead(policy), TWICE));
     }
 }

@@ -20,6 +20,7 @@ impl Connection {
             }
             Probe::Temporary(table) => self.answer_temporary(&table, answer),
             Probe::Columns => self.answer_columns(answer),
+            Probe::Missing => return self.answer_missing(answer),
             Probe::Result | Probe::KeyType => self.answer_result(answer),
             Probe::Computed { count, tells } => {
                 return self.answer_computed((count, tells), end, answer);

@@ -88,6 +88,10 @@ impl Connection {
                 text.push(b'*');
                 (table, Probe::Columns)
             }
+            Question::Missing(table) => {
+                text.push(b'1');
+                (table, Probe::Missing)
+            }
             Question::Key(table, index) => {
                 let rule = self.rules.rules().get(*index);
                 let column = rule.map_or("", |rule| &rule.column);
@@ -112,6 +116,17 @@ impl Connection {
         // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
         self.table_report.missing = error_of(answer).is_some_and(says_no_table);
         self.table_report.columns = Some(column_names(answer).unwrap_or_default());
+    }
+
+    /// The answer to [`Question::Missing`].
+    pub(crate) fn answer_missing(&mut self, answer: &[u8]) -> Job {
+        self.close_question(answer);
+        if error_of(answer).is_some_and(says_no_table) {
+            return self.fail_own(answer);
+        }
+        // It has come meanwhile.
+        self.table_report.missing = false;
+        Job::Idle
     }
 
     /// The answer to [`Question::Result`], or [`Question::KeyType`].

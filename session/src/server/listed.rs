@@ -34,8 +34,8 @@ impl ListedTables {
         listed
     }
 
-    /// Its server.
-    pub(super) fn server(&self) -> &Arc<[u8]> {
+    /// Its server; empty where none was read.
+    pub fn server(&self) -> &Arc<[u8]> {
         &self.server
     }
 

@@ -16,6 +16,8 @@ pub(crate) enum Probe {
     Columns,
     /// Whether this table has the column of this rule.
     Key(Named, usize),
+    /// Whether a table is still not there.
+    Missing,
     /// The columns of a query's result.
     Result,
     /// The type of a query that is a key.

@@ -25,6 +25,8 @@ pub(crate) enum Question {
     Key(TableName, usize),
     /// Whether a temporary table hides it.
     Hidden(TableName),
+    /// Whether it is still not there. If so, that is the answer to the client.
+    Missing(TableName),
     /// What the columns of this query's result are.
     Result(Vec<u8>),
     /// What the type of this query is, which is a key.
@@ -37,7 +39,10 @@ impl Question {
     /// The same of a table in that database, unless its name says another.
     pub(crate) fn within(mut self, database: Option<&[u8]>) -> Self {
         let table = match &mut self {
-            Self::Columns(table) | Self::Key(table, _) | Self::Hidden(table) => table,
+            Self::Columns(table)
+            | Self::Key(table, _)
+            | Self::Hidden(table)
+            | Self::Missing(table) => table,
             // The names in its query are those of the database that is chosen.
             Self::Result(..) | Self::KeyType(..) => return self,
             Self::Shown(..) => return self,

@@ -12,7 +12,8 @@ use crate::server::question::{Described, Question};
 
 impl Connection {
     /// What keeps a table from getting keys: that the program's own account may not see it, or that this is not known. No temporary one: so the server
-    /// is asked what it is. One that is not there may be a moment later, under the name of another that has ids.
+    /// is asked what it is. One that is not there may be a moment later, under the name of another that has ids: so the client gets the server's word
+    /// for that, and nothing is forwarded.
     pub(crate) fn unshown(
         &self,
         table: &TableName,
@@ -26,6 +27,9 @@ impl Connection {
         let Some(met) = self.met_table(schema, name, index) else {
             return Ok(None);
         };
+        if self.table_report.missing {
+            return Err(Question::Missing(table.clone()));
+        }
         let described = self.table_report.described.as_ref();
         let described = described.filter(|((of, its), _)| of == schema && its == name);
         if let Some((_, Described::Temporary)) = described {
@@ -37,7 +41,7 @@ impl Connection {
         let what = match changes.meet(&met) {
             Standing::Shown => return Ok(None),
             Standing::Unshown => Unsupported::TableUnshown,
-            Standing::Unanswered if self.table_report.is_unanswered => Unsupported::TableUnknown,
+            Standing::Unanswered if self.table_report.is_unanswered => Unsupported::TableUnanswered,
             Standing::Unanswered => return Err(Question::Shown(met, answers)),
         };
         match described {

@@ -1,10 +1,21 @@
 //! The client's turn, and the upstream's: what the driver does with their bytes.
 
 use crate::insert::in_place::{Room, WritesInPlace};
+use crate::job::Job;
 use crate::session::Session;
 use crate::step::Step;
 
 impl Session {
+    /// Whether the client's turn is over until more of its bytes have come. Otherwise the session may have more to say: a statement of several steps goes
+    /// on, or the next of several is sent.
+    #[inline]
+    pub fn needs_client_bytes(&self) -> bool {
+        match self.job {
+            Job::Idle | Job::Passing { .. } | Job::Rewritten(_) | Job::Passthrough(_) => true,
+            Job::Answered | Job::Work(_) | Job::Several(_) => false,
+        }
+    }
+
     /// What to do with the client's bytes that were not consumed yet.
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
         if let Some(step) = self.next_of_several() {

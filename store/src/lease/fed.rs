@@ -67,6 +67,13 @@ impl<'a> FedIds<'a> {
         }
     }
 
+    /// The first of these hand-overs that the store knows less of: it has gone back, or is another one.
+    pub(crate) fn behind<'b>(&self, seen: impl IntoIterator<Item = &'b Handed>) -> Option<Handed> {
+        let is_behind =
+            |handed: &Handed| self.known_bound(self.find(handed.worker_id)) < handed.until_ms;
+        seen.into_iter().copied().find(is_behind)
+    }
+
     /// Nor did any other.
     fn bound_of(&self, worker_id: u32, row: Option<&LeaseRow>) -> i64 {
         last_of(worker_id, self.elsewhere).map_or(self.known_bound(row), |until_ms| {
@@ -174,13 +181,11 @@ pub fn plan_time(
             database: asker.layout.to_string(),
         });
     }
-    for handed in seen.iter().chain(&asker.handed) {
-        if ids.known_bound(ids.find(handed.worker_id)) < handed.until_ms {
-            return Err(NoTime::GoneBack {
-                worker_id: handed.worker_id,
-                until_ms: handed.until_ms,
-            });
-        }
+    if let Some(handed) = ids.behind(seen.iter().chain(&asker.handed)) {
+        return Err(NoTime::GoneBack {
+            worker_id: handed.worker_id,
+            until_ms: handed.until_ms,
+        });
     }
     match asker
         .handed

@@ -1,21 +1,20 @@
 use keywright_core::{Layout, Preset};
 
 use super::{
-    Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, first_above,
-    first_above_foreign, plan_claim, standing,
+    Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim, standing,
 };
 use crate::worker_ids::{IdRange, Leasable};
 
-const NOW_MS: i64 = 1_795_219_200_000;
+pub(super) const NOW_MS: i64 = 1_795_219_200_000;
 
-const LIMITS: TakeoverLimits = TakeoverLimits {
+pub(super) const LIMITS: TakeoverLimits = TakeoverLimits {
     now_ms: NOW_MS,
     lead_ms_max: 10_000,
     skew_ms_max: 7_000,
     window_ms: 5_000,
 };
 
-fn row(worker_id: u32, owner: Option<&str>) -> LeaseRow {
+pub(super) fn row(worker_id: u32, owner: Option<&str>) -> LeaseRow {
     LeaseRow {
         worker_id,
         owner: owner.map(str::to_owned),
@@ -43,7 +42,7 @@ fn claimant(wanted: Option<u32>, layout: Layout) -> Claimant {
     }
 }
 
-fn twitter(wanted: Option<u32>) -> Claimant {
+pub(super) fn twitter(wanted: Option<u32>) -> Claimant {
     claimant(wanted, Preset::Twitter.layout())
 }
 
@@ -401,23 +400,5 @@ fn leases_of_another_generation_begin_later_and_are_not_had_by_who_does_not_foll
         assert_eq!(ask(&[row(0, None)], generation), Ok(NOW_MS + 4_000));
         // Never leased: now and a gap, which is higher.
         assert!(ask(&[], generation).unwrap() >= NOW_MS + 4_000);
-    }
-}
-
-#[test]
-fn a_bound_of_another_server_reaches_as_far_as_a_takeover_leaves_out() {
-    for hi_ms in [NOW_MS - 86_400_000, NOW_MS + 1_000, NOW_MS + 60_000] {
-        let foreign = LeaseRow {
-            hi_ms,
-            server: "b".to_owned(),
-            ..row(0, None)
-        };
-        let rows = std::slice::from_ref(&foreign);
-        let claim = plan_claim(rows, &twitter(None), &LIMITS, &Era::default()).unwrap();
-        let layout = &foreign.layout;
-        let first = layout.smallest_id_from(claim.plan.start_state >> layout.sequence_bits());
-        let reach = first_above_foreign(&foreign, layout, &LIMITS);
-        assert_eq!(reach, first.cast_unsigned());
-        assert!(reach > first_above(&foreign));
     }
 }

@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use keywright_core::{Cause, Layout, key_space_mark};
 
 use super::lease_rows::{all_rows, lock_all};
+use super::look_back::look_back;
+use super::tag_denied::settling;
 use super::worker_id_rows::{self, differs};
 use super::worker_row::NewOwner;
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
@@ -44,17 +46,27 @@ pub(crate) struct GrantedTime {
 }
 
 /// What the store has recorded for all of them.
-struct Recorded {
+pub(super) struct Recorded {
     key_space: String,
     /// What databases keep of it.
     mark: u64,
-    unknown_ms: i64,
-    unknown_server: String,
-    ahead_ms: i64,
+    pub(super) unknown_ms: i64,
+    pub(super) unknown_server: String,
+    pub(super) ahead_ms: i64,
 }
 
 impl Recorded {
-    async fn read(link: &mut Link) -> Result<Option<Self>, StoreError> {
+    /// Whether what was handed over under this mark was of this store; 0: nobody knows of which.
+    pub(super) fn is_of(&self, mark: u64) -> bool {
+        mark == self.mark || mark == 0
+    }
+
+    /// What may be forgotten is past then.
+    pub(super) fn unknown_until_ms(&self) -> i64 {
+        self.unknown_ms.saturating_add(self.ahead_ms)
+    }
+
+    pub(super) async fn read(link: &mut Link) -> Result<Option<Self>, StoreError> {
         let select = "SELECT key_space_id, unknown_ms, unknown_server, ahead_ms FROM keywright_worker_ids WHERE id = 1";
         let row = link.first(select, Vec::new()).await?;
         let read = |row: &Row| {
@@ -78,6 +90,10 @@ impl Recorded {
 impl Transaction<Result<GrantedTime, Failure>> for GrantTime<'_> {
     /// Leases are locked first, as by those who take them.
     async fn run(&self, link: &mut Link) -> Result<Result<GrantedTime, Failure>, StoreError> {
+        look_back(self.store, link).await?;
+        if self.store.losses.settles() {
+            return Ok(Err(settling()));
+        }
         link.begin().await?;
         lock_all(link).await?;
         let lock = link.words().for_update();
@@ -207,14 +223,14 @@ impl GrantTime<'_> {
         let handed = self.store.handed();
         let (seen, elsewhere): (Vec<_>, Vec<_>) = handed
             .into_iter()
-            .partition(|(mark, _)| *mark == recorded.mark || *mark == 0);
+            .partition(|(mark, _)| recorded.is_of(*mark));
         let bare = |all: Vec<(u64, Handed)>| all.into_iter().map(|(_, handed)| handed);
         let elsewhere: Vec<Handed> = bare(elsewhere).collect();
         let seen: Vec<Handed> = bare(seen).chain(self.known).collect();
         let ids = FedIds {
             rows,
             range,
-            unknown_until_ms: recorded.unknown_ms.saturating_add(recorded.ahead_ms),
+            unknown_until_ms: recorded.unknown_until_ms(),
             elsewhere: &elsewhere,
             server,
         };

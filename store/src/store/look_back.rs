@@ -1,4 +1,4 @@
-//! Whether a store says less of a tag than this program has seen, and telling other programs of it.
+//! Whether a store says less than this program has seen, of tags and of what fed databases were handed, and telling other programs of it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use keywright_core::residue::Residue;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
+use super::fed_look::compare_handed;
 use super::gone_back::{GoneBack, Untold, behind, failure, marked};
 use super::tag_read::{key_space, read_any_row};
 use super::uptime::{Uptime, uptime};
@@ -87,7 +88,7 @@ pub(crate) async fn watch_for_losses(store: Weak<Store>) {
             return;
         };
         // Of engines without a server that is restarted it is found out otherwise.
-        let has_seen = store.has_bounds() || store.has_leased();
+        let has_seen = store.has_bounds() || store.has_leased() || store.has_handed();
         if store.words.uptime_s().is_some() && has_seen {
             // What fails is tried again.
             let _ = store.run(LookBack(Arc::clone(&store))).await;
@@ -95,7 +96,7 @@ pub(crate) async fn watch_for_losses(store: Weak<Store>) {
     }
 }
 
-/// Behind a connection that was lost: tells of each tag of which the store says less than this program has seen.
+/// Behind a connection that was lost: tells of all of which the store says less than this program has seen.
 #[derive(Debug)]
 struct LookBack(Arc<Store>);
 
@@ -121,6 +122,7 @@ pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), Stor
         if store.dialect.is_own() {
             compare(store, link).await?;
         }
+        compare_handed(store, link).await?;
     }
     losses.has_looked(lost, settles);
     Ok(())

@@ -12,6 +12,7 @@ use super::switch_snowflakes::{SNOWFLAKE_ID_MAX, bound_of_snowflakes, now_ms, ra
 use super::tag_hiding::hiding_of;
 use super::tag_read::{is_dropped, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
+use crate::clock::Clock;
 use crate::lease::TakeoverLimits;
 use crate::switch::commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 use crate::switch::reached::Reached;
@@ -106,6 +107,8 @@ pub(crate) struct Commit {
     pub(crate) snowflakes: SnowflakeStart,
     /// How this program would take a worker id over.
     pub(crate) takeover: TakeoverLimits,
+    /// The clock of `takeover`, which may have been read long before the store is asked.
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) attempt: u64,
     /// How far ids have come in the tables, as far as they have told.
     pub(crate) reached: Reached,
@@ -273,8 +276,8 @@ impl Commit {
         match keys {
             KeySpace::Tag(tag) => self.bound_of_tag(tag, link).await,
             KeySpace::Snowflake => {
-                let layout = &self.snowflakes.layout;
-                let bound = bound_of_snowflakes(layout, &self.takeover, link).await?;
+                let (layout, clock) = (&self.snowflakes.layout, &*self.clock);
+                let bound = bound_of_snowflakes(layout, &self.takeover, clock, link).await?;
                 Ok(Some(bound))
             }
         }

@@ -3,9 +3,13 @@
 use keywright_core::Layout;
 
 use super::lease_rows::all_rows;
+use super::uptime::uptime;
 use super::{Link, StoreError, values};
+use crate::clock::Clock;
 use crate::lease::space::Space;
-use crate::lease::{LeaseRow, TakeoverLimits, first_above, first_above_foreign, is_held};
+use crate::lease::{
+    LeaseRow, TakeoverLimits, first_above, first_above_foreign, first_above_granted, is_held,
+};
 use crate::switch::commit::Bound;
 
 /// The largest snowflake id.
@@ -16,6 +20,17 @@ pub(super) async fn now_ms(link: &mut Link) -> Result<i64, StoreError> {
     let now = format!("SELECT {}", link.words().now_ms());
     let now = link.first(now, Vec::new()).await?;
     now.map_or(Ok(0), |row| row.first())
+}
+
+/// The last moment at which the store's server may have been started, by the later of this clock and the store's, unix milliseconds; nothing: this engine
+/// has none that is restarted.
+async fn started_ms(clock: &dyn Clock, link: &mut Link) -> Result<Option<i64>, StoreError> {
+    let Some(uptime) = uptime(link).await? else {
+        return Ok(None);
+    };
+    // Clocks that were read before the server said how long it has run would put the start too early.
+    let now_ms = now_ms(link).await?.max(clock.wall_ms());
+    Ok(Some(uptime.started_ms(now_ms)))
 }
 
 /// What all leases together have reserved, and what they are to begin above: as long as there is none, that is all there is.
@@ -32,7 +47,8 @@ async fn first_snowflake(link: &mut Link) -> Result<u64, StoreError> {
     first.map_or(Ok(0), |row| row.first())
 }
 
-/// How far all leases together may have issued. Of those whose bounds another server wrote, the last ones may be missing:
+/// How far all leases together may have issued, and all that were lost where an older state was put back before the store's server was started. Of those
+/// whose bounds another server wrote, the last ones may be missing:
 /// - one that nobody holds any more reaches as far as is left out by whoever takes it over now, by the later of the program's clock and the
 ///   store's. Whoever does so afterwards gets a lease of another generation, whose ids are in none of the tables that leave, and should they
 ///   come back, begin above these.
@@ -40,8 +56,10 @@ async fn first_snowflake(link: &mut Link) -> Result<u64, StoreError> {
 pub(super) async fn bound_of_snowflakes(
     layout: &Layout,
     takeover: &TakeoverLimits,
+    clock: &dyn Clock,
     link: &mut Link,
 ) -> Result<Bound, StoreError> {
+    let started_ms = started_ms(clock, link).await?;
     let rows = all_rows(link, Space::Snowflake.name()).await?;
     let first = first_snowflake(link).await?;
     let limits = TakeoverLimits {
@@ -54,8 +72,9 @@ pub(super) async fn bound_of_snowflakes(
         false => first_above(row),
     };
     let issued = rows.iter().map(above).max().unwrap_or(0);
+    let granted = first_above_granted(&rows, layout, started_ms, &limits);
     Ok(Bound {
-        hi: issued.max(first),
+        hi: issued.max(granted).max(first),
         id_max: SNOWFLAKE_ID_MAX,
         is_foreign: rows.iter().any(|row| is_foreign(row) && is_held(row)),
         behind: None,

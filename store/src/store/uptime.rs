@@ -29,7 +29,7 @@ impl Uptime {
     }
 
     /// The last moment at which the server may have been started, where it is `now_ms`, unix milliseconds.
-    fn started_ms(self, now_ms: i64) -> i64 {
+    pub(super) fn started_ms(self, now_ms: i64) -> i64 {
         let up_ms_min = self.seconds().saturating_sub(1).saturating_mul(1_000);
         now_ms.saturating_sub_unsigned(up_ms_min)
     }

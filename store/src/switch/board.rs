@@ -262,6 +262,7 @@ impl Switchboard {
             store: self.keys.store(),
             snowflakes: self.keys.snowflakes(),
             takeover: self.keys.takeover(),
+            clock: self.keys.clock(),
             attempt,
             reached,
             servers,

@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use keywright_core::Cause;
+use keywright_store::switch::{Committed, Reached, Switchboard};
 use keywright_store::{KeySpec, RawSnowflakeSettings, Source};
 use keywright_testkit::Result;
 
@@ -12,6 +13,8 @@ use crate::forwarder::Forwarder;
 use crate::manual_clock::{ManualClock, NOW_MS, on_worker, open_at};
 use crate::put_back::OwnServer;
 use crate::rewound::{take, take_until_refused};
+use crate::switched_snowflake::go_over_to_snowflake_ids;
+use crate::switches::{change, here};
 
 /// Longer than a server takes to start and to be asked, on machines that do much else: clocks that stand still do not show that time.
 const SKEW_MS_MAX: u64 = 600_000;
@@ -160,6 +163,53 @@ fn goes_on_elsewhere(engine: Engine, has_expired: bool) -> Result<()> {
         line.stalled.store(false, Ordering::Relaxed);
         take(&source, &log, "first", 500).await?;
         assert_eq!(first.worker_id(), Some(7));
+        Ok::<(), anyhow::Error>(())
+    })
+}
+
+/// The holder reaches nobody, and goes on below the bound that it was granted. Of its worker id the rows say less, or nothing.
+#[test]
+fn tables_leave_snowflake_ids_above_all_that_was_granted_before_a_restart() -> Result<()> {
+    for engine in OwnServer::ENGINES {
+        for is_gone in [false, true] {
+            leave_behind_a_restart(engine, is_gone)?;
+        }
+    }
+    Ok(())
+}
+
+fn leave_behind_a_restart(engine: Engine, is_gone: bool) -> Result<()> {
+    let mut server = OwnServer::start(engine)?;
+    runtime()?.block_on(async {
+        let line = Forwarder::start(server.port()).await?;
+        let (early, late) = (ManualClock::at(NOW_MS), ManualClock::at(NOW_MS));
+        let holder = open_at(&server.through(line.port), &insists(LONG_LEASE_MS), &early)?;
+        holder.init().await?;
+        go_over_to_snowflake_ids(&Switchboard::new(&holder)).await?;
+        let source = holder.source(&KeySpec::Snowflake)?;
+        let log = IssuedLog::default();
+        take(&source, &log, "holder", 20).await?;
+        early.pass(PAST_SKEW_MS);
+        late.pass(PAST_SKEW_MS);
+        take(&source, &log, "holder", 20).await?;
+        line.stalled.store(true, Ordering::Relaxed);
+        server.restart()?;
+        let put_back = match is_gone {
+            true => "DELETE FROM keywright_worker".to_owned(),
+            false => format!(
+                "UPDATE keywright_worker SET hi_ms = {NOW_MS}, expires_at = {}",
+                server.long_ago()
+            ),
+        };
+        server.sql(&put_back)?;
+        let next = open_at(&server.raw(), &insists(LONG_LEASE_MS), &late)?;
+        let board = Switchboard::new(&next);
+        let off = board.begin(&[change(Some("snowflake"), None)]).await?;
+        let committed = board.commit(off.unwrap(), Reached::default(), here());
+        assert_eq!(committed.await?, Committed::Done);
+        let above = board.standing().await?.rules[0].above.unwrap();
+        assert!(take_rest(&source, &log, "holder") > 0);
+        assert!(log.max() < above, "{} {above}", log.max());
         Ok::<(), anyhow::Error>(())
     })
 }

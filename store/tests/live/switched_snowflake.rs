@@ -192,7 +192,7 @@ fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<
     })
 }
 
-async fn go_over_to_snowflake_ids(board: &Switchboard) -> Result<()> {
+pub(crate) async fn go_over_to_snowflake_ids(board: &Switchboard) -> Result<()> {
     let attempt = board.begin(&[change(None, Some("snowflake"))]).await?;
     let committed = board.commit(attempt.unwrap(), Reached::default(), here());
     assert_eq!(committed.await?, Committed::Done);

@@ -248,6 +248,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::StoreUnavailable
         | Cause::TableAhead
         | Cause::TableUnshown
+        | Cause::TableUnanswered
         | Cause::UpstreamUnreachable
         | Cause::ConnectionsFull
         | Cause::MemoryFull

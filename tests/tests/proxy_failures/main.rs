@@ -8,8 +8,8 @@ mod stores;
 use anyhow::{Context, bail};
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX,
-    Wire, command, make_store, wait_until,
+    Flavour, Login, Param, ProxyConfig, ProxyProcess, Relay, Reply, Result, SqlFault, Upstream,
+    WAIT_MAX, Wire, command, make_store, wait_until,
 };
 
 /// A shard with one table.
@@ -69,6 +69,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         Cause::StoreUnavailable => stores::a_store_that_is_away(shop),
         Cause::TableAhead => a_table_with_ids_still_to_be_given(shop),
         Cause::TableUnshown => a_table_that_admin_may_not_see(shop),
+        Cause::TableUnanswered => a_new_table_while_admin_is_away(shop),
         Cause::UpstreamUnreachable => a_server_that_is_away(shop),
         Cause::ConnectionsFull => limits::one_connection_too_many(shop),
         Cause::MemoryFull => {
@@ -291,6 +292,35 @@ fn a_table_that_admin_may_not_see(shop: &Shop) -> Result<()> {
     expect(Cause::TableUnshown, &fault, "may not see it");
     assert_eq!(wire.rows("SELECT 1")?, [["1"]]);
     Ok(())
+}
+
+/// Clients reach the server another way than admin does.
+fn a_new_table_while_admin_is_away(shop: &Shop) -> Result<()> {
+    let columns = "(id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
+    shop.server.run(
+        "mysql",
+        &format!("CREATE DATABASE newer; CREATE TABLE newer.old {columns}"),
+    )?;
+    let url = make_store(&shop.server, "keywright_newer", &[("items", 1)])?;
+    let network = Relay::to(shop.server.port())?;
+    let config = ProxyConfig::before(&shop.server, &url).rule("newer.*", "segment:items");
+    let proxy = ProxyProcess::start(ProxyConfig {
+        upstream_ports: vec![network.port()],
+        upstream_socket: Some(shop.server.socket()),
+        ..config
+    })?;
+    let mut wire = proxy.wire("newer")?;
+    network.cut();
+    wire.run(format!("CREATE TABLE items {columns}"))?;
+    let insert = "INSERT INTO items (a) VALUES (1)";
+    let fault = refused(&mut wire, insert)?;
+    expect(Cause::TableUnanswered, &fault, "has not said in time");
+    assert_eq!(wire.rows("SELECT COUNT(*) FROM items")?, [["0"]]);
+    // The same call succeeds later.
+    network.mend();
+    wait_until("keys", WAIT_MAX, || {
+        Ok(refusal(wire.query(insert)?).is_none())
+    })
 }
 
 fn a_server_that_is_away(shop: &Shop) -> Result<()> {

@@ -8,19 +8,29 @@ use crate::connection::side::{is_pending, poll_pass};
 
 impl Relay {
     /// Writes what the sockets take.
+    #[inline]
     pub(super) fn pass(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        let (up, down) = self.pending();
-        if !up && !down {
-            return Ok(());
+        match self.pending() {
+            (false, false) => Ok(()),
+            pending => self.pass_pending(pending, context),
         }
-        if let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
+    }
+
+    fn pass_pending(
+        &mut self,
+        (up, down): (bool, bool),
+        context: &mut Context<'_>,
+    ) -> io::Result<()> {
+        if up && let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
             // It has ended; what it said before is still to be read.
             self.span
                 .in_scope(|| self.upstream.note(&error, "writing to the upstream"));
             self.upstream.is_deaf = true;
             poll_pass(&mut self.client, &mut self.upstream, context)?;
         }
-        poll_pass(&mut self.upstream, &mut self.client, context)?;
+        if down {
+            poll_pass(&mut self.upstream, &mut self.client, context)?;
+        }
         // A side whose bytes have all gone may say more.
         let (up_now, down_now) = self.pending();
         self.is_due |= (up && !up_now) || (down && !down_now);
@@ -28,6 +38,7 @@ impl Relay {
     }
 
     /// Whether something is on its way to the upstream, and to the client.
+    #[inline]
     pub(super) fn pending(&self) -> (bool, bool) {
         (
             is_pending(&self.client, &self.upstream),

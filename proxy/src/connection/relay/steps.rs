@@ -23,8 +23,12 @@ impl Relay {
             from.wants = Wants::Other;
             return Moved::No;
         }
-        if matches!(of, Of::Upstream) && from.input.there().is_empty() {
-            // It has nothing to say to that. Of the client it may have statements of its own at hand.
+        let says_nothing = match of {
+            Of::Client => self.session.needs_client_bytes(),
+            Of::Upstream => true,
+        };
+        if says_nothing && from.input.is_empty() {
+            // The session has nothing to say to that.
             from.wants = Wants::More(1);
             return Moved::No;
         }

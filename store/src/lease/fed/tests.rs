@@ -116,6 +116,29 @@ fn a_store_that_knows_less_hands_nothing_over() {
 }
 
 #[test]
+fn a_store_is_behind_what_it_knows_less_of() {
+    let rows = [row(5, Some("a"), NOW_MS)];
+    let ids = |server: &'static str| FedIds {
+        rows: &rows,
+        range: RANGE,
+        unknown_until_ms: NOW_MS + 50_000,
+        elsewhere: &[],
+        server,
+    };
+    let handed = |worker_id, until_ms| Handed {
+        worker_id,
+        until_ms,
+    };
+    let (known, later) = (handed(5, NOW_MS), handed(5, NOW_MS + 1));
+    assert_eq!(ids("here").behind(&[known]), None);
+    assert_eq!(ids("here").behind(&[known, later]), Some(later));
+    // What another server wrote, or nobody knows, counts as handed over until then.
+    let (as_unknown, beyond) = (handed(5, NOW_MS + 50_000), handed(6, NOW_MS + 50_001));
+    assert_eq!(ids("elsewhere").behind(&[later, as_unknown]), None);
+    assert_eq!(ids("elsewhere").behind(&[beyond]), Some(beyond));
+}
+
+#[test]
 fn what_another_server_wrote_may_be_as_far_as_any_bound() {
     let (until_ms, unknown_until_ms) = (NOW_MS + 10_000, NOW_MS + 50_000);
     let elsewhere = |owner, hi_ms| LeaseRow {

@@ -18,7 +18,7 @@ const MYSQL_LEGITIMATE: &[u16] = &[
     1053, // draining, or the server is being stopped
     1158, // upstream_unreachable
     1159, // login_timeout
-    1205, // refill_timeout
+    1205, // refill_timeout, table_unanswered
     1467, // store_unavailable, suspended
 ];
 /// The same on key ports.

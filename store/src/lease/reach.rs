@@ -1,0 +1,66 @@
+//! How far leases may have issued, as ids: where whatever comes in their place goes on.
+
+use keywright_core::{Layout, Recorded};
+
+use super::{LeaseRow, TakeoverLimits, granted_before_start_ms, is_left, plan_from, state_from};
+
+/// The first id above all that a lease may have issued.
+pub(crate) fn first_above(row: &LeaseRow) -> u64 {
+    first_above_moment(&row.layout, row.hi_ms)
+}
+
+/// The first id above all that a lease may have issued whose bound another server wrote, which may have written later ones that are missing
+/// here: where whoever takes it over now goes on. In the row's layout and in the asker's: it may have gone on with either.
+pub(crate) fn first_above_foreign(row: &LeaseRow, layout: &Layout, limits: &TakeoverLimits) -> u64 {
+    let recorded = Recorded {
+        bound_ms: row.hi_ms,
+        note: None,
+    };
+    let above = |layout: &Layout| {
+        let plan = plan_from(layout, recorded, limits, 0);
+        first_from(layout, plan.start_state >> layout.sequence_bits())
+    };
+    let by_layouts = above(&row.layout).max(above(layout));
+    first_above(row).max(by_layouts)
+}
+
+/// The first id above all that anybody may have been granted before the store's server was started, also by leases of which the rows say less, or
+/// nothing: an older state may have been put back then. In the asker's layout, and in those of the rows that are still in use; 0: it has no server that
+/// says when that was.
+pub(crate) fn first_above_granted(
+    rows: &[LeaseRow],
+    layout: &Layout,
+    started_ms: Option<i64>,
+    limits: &TakeoverLimits,
+) -> u64 {
+    if started_ms.is_none() {
+        return 0;
+    }
+    let granted_ms = granted_before_start_ms(started_ms, limits);
+    let in_use = rows
+        .iter()
+        .filter(|row| row.layout != *layout && !is_left(row, rows, layout))
+        .map(|row| &row.layout);
+    in_use
+        .chain([layout])
+        .map(|layout| first_above_moment(layout, granted_ms))
+        .max()
+        .unwrap_or(0)
+}
+
+/// The first id above all of moments before this one.
+fn first_above_moment(layout: &Layout, unix_ms: i64) -> u64 {
+    first_from(
+        layout,
+        state_from(layout, unix_ms) >> layout.sequence_bits(),
+    )
+}
+
+/// The first id above all of earlier ticks.
+fn first_from(layout: &Layout, tick: u64) -> u64 {
+    let last = layout.largest_id_below(tick);
+    u64::try_from(last.saturating_add(1)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;
