@@ -6,6 +6,7 @@ pub(crate) mod assigned_rows;
 pub(crate) mod bucket_admin;
 mod bucket_rows;
 mod fed_look;
+mod fed_recorded;
 pub(crate) mod fed_rows;
 pub(crate) mod gone_back;
 pub(crate) mod home_rows;

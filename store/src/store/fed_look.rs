@@ -2,7 +2,7 @@
 
 use tracing::warn;
 
-use super::fed_rows::Recorded;
+use super::fed_recorded::Recorded;
 use super::lease_rows::{all_rows, lock_all};
 use super::{Link, Store, StoreError, values, worker_id_rows};
 use crate::lease::fed::{FedIds, Handed, SPACE};
