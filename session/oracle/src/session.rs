@@ -125,6 +125,11 @@ impl Session {
         self.answered(before, now)
     }
 
+    /// As that of one. Sessions up to November 2026 did not say it.
+    pub fn needs_client_bytes(&self) -> bool {
+        self.now.needs_client_bytes()
+    }
+
     /// As that of one.
     pub fn on_upstream(&mut self, bytes: &[u8]) -> Step {
         let now = self.now.on_upstream(bytes);
