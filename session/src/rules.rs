@@ -20,7 +20,7 @@ mod pattern;
 mod rule;
 mod table_snapshots;
 pub(crate) mod traffic;
-mod unread_names;
+pub(crate) mod unread_names;
 mod version;
 
 pub use names::in_lower_case;

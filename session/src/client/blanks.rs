@@ -8,6 +8,7 @@ use keywright_rewrite::{
 };
 
 use crate::connection::Connection;
+use crate::rules::unread_names::SHORT_BYTES_MAX;
 use crate::step::Step;
 
 impl Connection {
@@ -19,6 +20,11 @@ impl Connection {
         is_several: bool,
     ) -> Result<Option<Unsupported>, Step> {
         let modes = self.context.modes;
+        // Most texts are such.
+        let is_utf8 = self.context.known && modes.charset == CharsetClass::Safe;
+        if is_utf8 && text.len() <= SHORT_BYTES_MAX && text.is_ascii() {
+            return Ok(None);
+        }
         let at_worst = Modes {
             charset: match self.context.known {
                 true => modes.charset,

@@ -11,7 +11,7 @@ use crate::rules::names::in_lower_case;
 use crate::rules::outline::Outline;
 
 /// Texts up to this length are looked through before their beginning is read, bytes.
-const SHORT_BYTES_MAX: usize = 4 << 10;
+pub(crate) const SHORT_BYTES_MAX: usize = 4 << 10;
 
 impl Rules {
     /// Whether a rule, or a view's, may be for a table of which this is known; `schema`: `None` where it may be any.

@@ -122,7 +122,7 @@ impl Relay {
     }
 
     /// The session has spoken of more than has come: nobody knows any more where the next packet begins.
-    fn overran(&self, of: Of, overrun: Overrun) -> Moved {
+    pub(super) fn overran(&self, of: Of, overrun: Overrun) -> Moved {
         self.span.in_scope(|| {
             let cause = "session_overran";
             tracing::error!(cause, side = ?of, "connection ended by a fault of keywright's: {overrun}");

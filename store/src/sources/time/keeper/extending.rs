@@ -141,7 +141,7 @@ impl Keeper {
         }
     }
 
-    fn states_for(&self, need: u64) -> u64 {
+    pub(super) fn states_for(&self, need: u64) -> u64 {
         // Several in one tick may have to begin in the next one.
         if need > 1 {
             need.saturating_add(self.supply.tick_ids())
