@@ -289,6 +289,10 @@ impl Player<'_> {
         };
         let shown = there.len();
         let is_over = of_client && shown == 0 && self.session.needs_client_bytes();
+        let said = [
+            self.session.to_upstream().len(),
+            self.session.to_client().len(),
+        ];
         let step = match of_client {
             true if self.of.circumstances.in_place => self.session.on_client_in_place(there),
             true => self.session.on_client(there),
@@ -300,7 +304,7 @@ impl Player<'_> {
         let mut to_upstream = std::mem::take(self.session.to_upstream());
         let mut to_client = std::mem::take(self.session.to_client());
         // A driver need not have asked.
-        let is_silent = to_upstream.is_empty() && to_client.is_empty();
+        let is_silent = said == [to_upstream.len(), to_client.len()];
         let is_silent = is_silent && matches!(step, Step::More { .. } | Step::Blocked);
         assert!(is_silent || !is_over, "says {step:?} to nothing");
         for event in self.session.events().drain(..) {

@@ -28,8 +28,9 @@ impl Relay {
             Of::Upstream => true,
         };
         if says_nothing && from.input.is_empty() {
-            // The session has nothing to say to that.
+            // The session has nothing to say to that. What it has said meanwhile, as of keys that there are not, goes out.
             from.wants = Wants::More(1);
+            self.take_said();
             return Moved::No;
         }
         let is_goodbye = matches!(of, Of::Client) && self.says_goodbye();
@@ -45,11 +46,17 @@ impl Relay {
             Of::Client => self.session.on_client_in_place(&mut from.input),
             Of::Upstream => self.session.on_upstream(from.input.there()),
         };
+        self.take_said();
+        self.carry_out(of, step, (is_starved, is_goodbye))
+    }
+
+    /// Takes over what the session itself has to say to both sides.
+    #[inline]
+    fn take_said(&mut self) {
         self.upstream
             .take_own(&mut self.client, self.session.to_upstream());
         self.client
             .take_own(&mut self.upstream, self.session.to_client());
-        self.carry_out(of, step, (is_starved, is_goodbye))
     }
 
     /// Does what the session has said of one side. `is_starved`: it has no memory for more; `is_goodbye`: it says COM_QUIT.
