@@ -81,7 +81,8 @@ CREATE TABLE keywright.node (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
     layout  text    NOT NULL,
     readable_zone text NOT NULL DEFAULT 'UTC',
-    snowflake_source text NOT NULL DEFAULT 'native' CHECK (snowflake_source IN ('native', 'fed'))
+    snowflake_source text NOT NULL DEFAULT 'native' CHECK (snowflake_source IN ('native', 'fed')),
+    readable_bucket integer CHECK (readable_bucket BETWEEN 0 AND 255)
 );
 CREATE FUNCTION keywright.node_inserted() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -95,6 +96,7 @@ ALTER TABLE keywright.node ENABLE ALWAYS TRIGGER restored;
 ALTER TABLE keywright.node ENABLE ALWAYS TRIGGER only_by_functions;
 ALTER TABLE keywright.node ENABLE ALWAYS TRIGGER only_by_functions_whole;
 COMMENT ON TABLE keywright.node IS 'layout and source of this database''s snowflake ids and time zone of its readable ids, twitter, native and UTC without a row; change them with keywright.set_layout, keywright.set_snowflake_source and keywright.set_readable_zone';
+COMMENT ON COLUMN keywright.node.readable_bucket IS 'the bucket that keywright.set_readable_bucket chose; in a dump or copy it is the original''s, and this database has none until it chooses one; NULL: it comes with the worker id';
 
 CREATE SEQUENCE keywright.snowflake_bound       MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.snowflake_spare_bound MINVALUE 0 START 0;

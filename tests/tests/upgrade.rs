@@ -18,7 +18,7 @@ fn ids_go_on_after_pg_upgrade() -> Result<()> {
     let mut admin = old.client("postgres")?;
     admin.batch_execute("CREATE DATABASE shop")?;
     old.client("shop")?.batch_execute(
-        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1); \
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1); SELECT keywright.set_readable_bucket(33); \
          SELECT keywright.create_tag('orders', step => 100, step_max => 100); \
          CREATE TABLE orders (id bigint DEFAULT next_biz_id('orders'), at bigint DEFAULT snowflake_id())",
     )?;
@@ -58,6 +58,19 @@ fn ids_go_on_after_pg_upgrade() -> Result<()> {
         "{refusal:?}"
     );
     client.batch_execute("SELECT keywright.set_worker_id(1)")?;
+    // The bucket was chosen: that the worker id is given again says nothing of it.
+    let readable = "SELECT readable_id('ORD')";
+    let refusal = expect_sql_error(
+        client.batch_execute(readable),
+        "55000",
+        "readable bucket 33",
+    );
+    assert!(
+        refusal.hint.contains("set_readable_bucket(33)"),
+        "{refusal:?}"
+    );
+    client.batch_execute("SELECT keywright.set_readable_bucket(33)")?;
+    client.batch_execute(readable)?;
     draw(&new, SNOWFLAKE, &snowflakes)?;
     draw(&new, TAG, &tags)?;
     client.batch_execute("INSERT INTO orders DEFAULT VALUES; DROP TABLE orders")?;

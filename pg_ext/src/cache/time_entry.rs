@@ -122,11 +122,13 @@ pub fn in_memory(key: &TimeKey) -> Option<TimeKey> {
 const LABEL: &str = "the worker id or readable bucket";
 
 /// And what the row of keywright.node does.
-const NODE: &str = "the layout, the time zone or the source of snowflake ids";
+const NODE: &str = "the layout, the time zone, the readable bucket or the source of snowflake ids";
 
 fn readable_key(extension: &Extension) -> Result<TimeKey, Failure> {
     let node = node::read(extension)?;
-    let bucket = numbers::bucket()?;
+    // The label may be newer than the row, where a change of both committed in between: looked at once more.
+    let bucket =
+        numbers::bucket(node.bucket).or_else(|_| numbers::bucket(node::read(extension)?.bucket))?;
     let bound = sequences::named("readable_bound")?;
     require_committed(bound, &node)?;
     Ok(TimeKey::readable(
@@ -165,8 +167,8 @@ fn require_committed(bound: pg_sys::Oid, node: &node::NodeRow) -> Result<(), Fai
     uncommitted::require_committed(&[
         (relation::is_created_here(bound), "the extension"),
         (relation::is_rewritten_here(bound), "the bound"),
-        (node.is_uncommitted, NODE),
         (numbers::is_uncommitted(), LABEL),
+        (node.is_uncommitted, NODE),
     ])
 }
 

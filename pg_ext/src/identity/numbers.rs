@@ -6,7 +6,7 @@ use keywright_core::register::Number;
 
 use crate::catalog::damage;
 use crate::failure::Failure;
-use crate::identity::label::IdentityLabel;
+use crate::identity::label::{Bucket, IdentityLabel};
 use crate::server::security_label::{self, Labelled};
 use crate::server::{cluster, process};
 
@@ -47,13 +47,29 @@ pub fn worker(layout: &Layout) -> Result<WorkerId, Failure> {
 }
 
 /// The bucket of readable ids that was given to this database on this server, kept as [`worker`] is.
-pub fn bucket() -> Result<u8, Failure> {
+///
+/// `noted`: the one that the row of keywright.node says was chosen. Dumps and copies bring the row, and mostly no label. So the label counts only where
+/// the row says the same: what was chosen stays known, and no worker id takes its place, whose number may be a bucket that another database has chosen.
+pub fn bucket(noted: Option<u8>) -> Result<u8, Failure> {
     let unset = |message: String| {
         Failure::new(Cause::WorkerIdUnset, message)
             .detail("Readable ids are unique only if no two databases issue with the same bucket.")
             .hint("Choose one from 0 to 255 that no other database has and run SELECT keywright.set_readable_bucket(n).")
     };
-    let Some(label) = label()? else {
+    let label = label()?;
+    if let Some(elsewhere) = label.filter(|label| !label.is_of_here())
+        && let Some(bucket) = elsewhere.bucket_number()
+    {
+        return Err(given_elsewhere(&elsewhere, Number::Bucket(bucket)));
+    }
+    match (label.and_then(|label| label.bucket), noted) {
+        (Some(Bucket::Chosen(bucket)), noted) if noted != Some(bucket) => {
+            return Err(not_noted(bucket));
+        }
+        (Some(Bucket::OfWorker) | None, Some(noted)) => return Err(chosen_earlier(noted)),
+        (Some(Bucket::Chosen(_)), _) | (Some(Bucket::OfWorker) | None, None) => {}
+    }
+    let Some(label) = label else {
         return Err(unset(
             "this database has no readable bucket and no worker id".to_owned(),
         ));
@@ -74,15 +90,57 @@ pub fn bucket() -> Result<u8, Failure> {
     Ok(bucket)
 }
 
+/// Why a database has no bucket where the row of keywright.node says that one was chosen: it is the original's of a dump or a copy, or that of the
+/// database which a store found this one to be a copy of.
+pub fn chosen_earlier(bucket: u8) -> Failure {
+    Failure::new(
+        Cause::Suspended,
+        format!(
+            "{} was chosen earlier, and another database may have it",
+            name_of(Number::Bucket(bucket))
+        ),
+    )
+    .detail(
+        "This database is a copy, or was restored from a dump, or had a worker id assigned in place of its own. \
+         The worker id does not become its bucket: another database may have chosen that.",
+    )
+    .hint(format!(
+        "If no other database issues with it any more, run SELECT keywright.set_readable_bucket({bucket}); \
+         if one does, choose a bucket that no other database has, which may be the worker id."
+    ))
+}
+
+/// Why a bucket that the label has chosen issues nothing: a dump would bring another one, or none.
+fn not_noted(bucket: u8) -> Failure {
+    let name = name_of(Number::Bucket(bucket));
+    Failure::new(
+        Cause::Suspended,
+        format!("{name} was chosen, and keywright.node does not say so any more"),
+    )
+    .detail("The extension was created anew, or another database's data was restored. What keywright.node says goes into dumps and copies.")
+    .hint(format!("Run SELECT keywright.set_readable_bucket({bucket})."))
+}
+
 fn require_here(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
-    if label.is_of_here() {
-        return require_alone(label, number);
+    match label.is_of_here() {
+        true => require_alone(label, number),
+        false => Err(given_elsewhere(label, number)),
     }
-    let function = match number {
-        Number::Worker(_) => "set_worker_id",
-        Number::Bucket(_) => "set_readable_bucket",
+}
+
+fn given_elsewhere(label: &IdentityLabel, number: Number) -> Failure {
+    let hint = match (number, label.bucket) {
+        (Number::Worker(_), _) => {
+            "If the original lives on, choose another number; then run SELECT keywright.set_worker_id(n).".to_owned()
+        }
+        (Number::Bucket(bucket), Some(Bucket::Chosen(_))) => format!(
+            "If the original is gone for good, run SELECT keywright.set_readable_bucket({bucket}); if it lives on, choose another number."
+        ),
+        (Number::Bucket(_), Some(Bucket::OfWorker) | None) => {
+            "If the original lives on, choose another number; then run SELECT keywright.set_readable_bucket(n).".to_owned()
+        }
     };
-    Err(Failure::new(
+    Failure::new(
         Cause::Suspended,
         format!(
             "{} was given to another server or database",
@@ -96,9 +154,7 @@ fn require_here(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
         process::database().to_u32(),
         cluster::system_identifier()
     ))
-    .hint(format!(
-        "If the original lives on, choose another number; then run SELECT keywright.{function}(n)."
-    )))
+    .hint(hint)
 }
 
 /// Fails where the store that assigned the worker id has found another database with it.

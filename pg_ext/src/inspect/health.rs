@@ -257,10 +257,17 @@ fn may_issue(number: Number) -> Result<(), Failure> {
 }
 
 fn bucket() -> Result<Finding, Failure> {
-    let zone = cached::zone()?;
-    let bucket =
-        numbers::bucket().and_then(|bucket| may_issue(Number::Bucket(bucket)).map(|()| bucket));
-    let advice = damage_advice(bucket.as_ref().err());
+    let node = node::read(&cached::extension()?)?;
+    let zone = node.zone;
+    let bucket = numbers::bucket(node.bucket)
+        .and_then(|bucket| may_issue(Number::Bucket(bucket)).map(|()| bucket));
+    let failure = bucket.as_ref().err();
+    // Of one that is suspended it is known which one may be meant.
+    let suspended = failure.filter(|failure| failure.cause() == Cause::Suspended);
+    let advice = match suspended {
+        Some(suspended) => Some(suspended.advice().to_owned().into()),
+        None => damage_advice(failure),
+    };
     Ok(Finding {
         severity: match &bucket {
             Ok(_) => Severity::Ok,

@@ -20,7 +20,7 @@ use pgrx::{name, pg_extern};
 
 use crate::arguments::required;
 use crate::cache;
-use crate::catalog::{cached, node};
+use crate::catalog::{cached, node, tables};
 use crate::durable::flush;
 use crate::failure::{Failure, OrRaise};
 use crate::guard;
@@ -28,7 +28,7 @@ use crate::identity::claims::{self, Vouched};
 use crate::identity::label::{Assignment, Bucket, IdentityLabel, NextMark};
 use crate::identity::{numbers, register, uncommitted};
 use crate::manage::closing::until_then;
-use crate::manage::worker_id;
+use crate::manage::{bucket, worker_id};
 use crate::server::security_label::{self, Labelled};
 use crate::server::{changes, cluster, process};
 use crate::shmem::area;
@@ -85,12 +85,15 @@ fn mark(old: Option<String>, new: Option<String>) -> Result<(), Failure> {
     let new = mark_of(required(new, "the mark")?)?;
     let life = area::life().ok_or_else(guard::not_preloaded)?;
     let next = NextMark { mark: new, life };
+    // Comes before the register.
+    tables::lock(cached::extension()?.node_table)?;
     register::lock()?;
     let label = numbers::label()?.filter(IdentityLabel::is_of_here);
     let label = match (label, old) {
         (Some(label), None) => with(label, |its| its.next = Some(next)),
         // The label of another database, from a dump, gives this one nothing.
         (None, None) => {
+            bucket::keep_chosen()?;
             let assignment = Assignment {
                 next: Some(next),
                 ..Assignment::default()

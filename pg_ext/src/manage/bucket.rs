@@ -1,5 +1,5 @@
 //! The bucket of this database's readable ids: one of 256, which no other database may have. It comes with the worker id, unless
-//! one was chosen.
+//! one was chosen, here or in the database that this one is a copy of: then only a choice gives another one.
 
 use keywright_core::cause::Cause;
 use keywright_core::readable;
@@ -8,7 +8,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{PgLogLevel, pg_extern};
 
 use crate::cache;
-use crate::catalog::cached;
+use crate::catalog::{cached, node, tables};
 use crate::failure::{Failure, OrRaise};
 use crate::guard;
 use crate::identity::claims::{self, Vouched};
@@ -21,6 +21,9 @@ use crate::shmem::key::TimeKind;
 
 const BUCKET_HINT: &str =
     "Give one from 0 to 255 that no other database has, on this server or any other.";
+
+const CHOOSE_HINT: &str =
+    "Before it issues readable ids choose one with SELECT keywright.set_readable_bucket(n).";
 
 #[pg_extern(sql = false)]
 fn keywright_set_readable_bucket(
@@ -54,6 +57,8 @@ fn set_readable_bucket(bucket: Option<i32>, vouched: &Vouched) -> Result<(), Fai
     })?;
     require_before_end(vouched)?;
     let number = Number::Bucket(bucket);
+    // Comes before the register.
+    tables::lock(extension.node_table)?;
     register::lock()?;
     uncommitted::has_past()?;
     let mut register = register::read()?;
@@ -67,6 +72,10 @@ fn set_readable_bucket(bucket: Option<i32>, vouched: &Vouched) -> Result<(), Fai
     } else {
         let used = claims::used(number, &claim)?;
         move_to(&mut register, number, used, vouched)?;
+    }
+    // In the row of the layout, which goes into dumps and copies. The label does not, mostly.
+    if node::read(&extension)?.bucket != Some(bucket) {
+        node::set_bucket(bucket)?;
     }
     let worker = label.and_then(|label| label.worker);
     let assignment = label.map_or_else(Assignment::default, |label| label.assignment);
@@ -97,20 +106,28 @@ fn is_had(register: &Register, label: Option<IdentityLabel>, bucket: u8) -> Resu
 /// The label without a bucket that is another database's: one that was chosen belongs to the original of a database which a store found to be a
 /// copy.
 pub fn without_originals(label: IdentityLabel) -> IdentityLabel {
-    let Some(Bucket::Chosen(number)) = label.bucket.filter(|_| label.assignment.is_suspended)
-    else {
-        return label;
-    };
-    Failure::new(
-        Cause::WorkerIdInUse,
-        format!("this database no longer has readable bucket {number}: it is that of the database which this one is a copy of"),
-    )
-    .hint("Before it issues readable ids choose another one with SELECT keywright.set_readable_bucket(n).")
-    .report(PgLogLevel::NOTICE);
+    let is_originals =
+        label.assignment.is_suspended && matches!(label.bucket, Some(Bucket::Chosen(_)));
     IdentityLabel {
-        bucket: None,
+        bucket: label.bucket.filter(|_| !is_originals),
         ..label
     }
+}
+
+/// The bucket that was chosen, here or in the database that this one is a copy of. Where only the label says it, the row of keywright.node gets it: the label
+/// is about to be replaced, by one that may not say it.
+///
+/// # Errors
+/// The row cannot be written.
+pub fn keep_chosen() -> Result<Option<u8>, Failure> {
+    if let Some(noted) = node::read(&cached::extension()?)?.bucket {
+        return Ok(Some(noted));
+    }
+    let Some(Bucket::Chosen(bucket)) = numbers::label()?.and_then(|label| label.bucket) else {
+        return Ok(None);
+    };
+    node::set_bucket(bucket)?;
+    Ok(Some(bucket))
 }
 
 /// Gives up the bucket that the database had and takes another.
@@ -128,18 +145,26 @@ fn move_to(
 }
 
 /// The bucket of a database that gets a worker id: the one that was chosen, or the one that the worker id names. Where that is
-/// another's the database has none.
+/// another's the database has none. Nor has it one where another was chosen that is not, or not certainly, its own any more.
 ///
 /// # Errors
-/// Another session holds a gate or the sequences for too long; a synchronous standby does not confirm in time.
+/// The row of keywright.node cannot be written. Another session holds a gate or the sequences for too long; a synchronous standby does not confirm in time.
 pub fn follow_worker(
     register: &mut Register,
     label: Option<IdentityLabel>,
     worker: u32,
     vouched: &Vouched,
 ) -> Result<Option<Bucket>, Failure> {
+    let earlier = keep_chosen()?;
     if let Some(chosen @ Bucket::Chosen(_)) = label.and_then(|label| label.bucket) {
         return Ok(Some(chosen));
+    }
+    if let Some(earlier) = earlier {
+        claims::give_up_others(register, TimeKind::Readable, None)?;
+        let failure = numbers::chosen_earlier(earlier);
+        let advice = failure.advice().to_owned();
+        tell_of(&failure, advice);
+        return Ok(None);
     }
     let Ok(bucket) = u8::try_from(worker) else {
         claims::give_up_others(register, TimeKind::Readable, None)?;
@@ -157,7 +182,7 @@ pub fn follow_worker(
         Ok(claim) => claim,
         Err(taken) if taken.cause() == Cause::WorkerIdInUse => {
             claims::give_up_others(register, TimeKind::Readable, None)?;
-            tell_of(&taken);
+            tell_of(&taken, CHOOSE_HINT);
             return Ok(None);
         }
         Err(failure) => return Err(failure),
@@ -168,7 +193,7 @@ pub fn follow_worker(
         overlap::refuse_if_written(Comes::Bucket(&name), used, &cached::zone()?.layout())
     {
         claims::give_up_others(register, TimeKind::Readable, None)?;
-        tell_of(&taken);
+        tell_of(&taken, CHOOSE_HINT);
         return Ok(None);
     }
     let vouched = Vouched {
@@ -180,11 +205,11 @@ pub fn follow_worker(
     Ok(Some(Bucket::OfWorker))
 }
 
-fn tell_of(taken: &Failure) {
+fn tell_of(taken: &Failure, hint: impl Into<String>) {
     Failure::new(
         taken.cause(),
         format!("this database has no readable bucket: {}", taken.message()),
     )
-    .hint("Before it issues readable ids choose one with SELECT keywright.set_readable_bucket(n).")
+    .hint(hint)
     .report(PgLogLevel::NOTICE);
 }

@@ -25,7 +25,7 @@ use crate::failure::{Failure, OrRaise};
 use crate::identity::{promotion, register, writer};
 use crate::manage::own_tables;
 use crate::refill::{segment, segment_plan};
-use crate::server::{clock, process, query, relation, sequence};
+use crate::server::{changes, clock, process, query, relation, sequence};
 use crate::shmem::key::TimeKind;
 use crate::{guard, settings};
 
@@ -55,24 +55,40 @@ fn keywright_node_inserted<'a>(
         row.get_by_name::<String>(column).ok().flatten()
     };
     let source = text("snowflake_source");
+    let bucket = row
+        .as_ref()
+        .and_then(|row| row.get_by_name::<i32>("readable_bucket").ok().flatten());
     let is_needed = match (text("layout"), text("readable_zone"), source) {
         (Some(layout), Some(zone), Some(source)) => {
-            is_node_needed(&layout, &zone, &source).or_raise()
+            is_node_needed((&layout, &zone, &source), bucket).or_raise()
         }
         // Not null, says the table.
         (None, _, _) | (_, None, _) | (_, _, None) => true,
     };
+    if is_needed && bucket.is_some() {
+        announce().or_raise();
+    }
     Ok(row.filter(|_| is_needed))
+}
+
+/// Sessions that have a bucket ask again: the row says that another one was chosen.
+fn announce() -> Result<(), Failure> {
+    changes::announce(cached::extension()?.node_table);
+    cache::forget();
+    Ok(())
 }
 
 /// Whether a row of keywright.node must come in, or says what is there already.
 ///
 /// # Errors
 /// It says something else than what is in force: ids of the one and of the other could meet, and nobody compared them.
-fn is_node_needed(layout: &str, zone: &str, source: &str) -> Result<bool, Failure> {
-    let query = "SELECT layout, readable_zone, snowflake_source FROM keywright.node";
+fn is_node_needed(
+    (layout, zone, source): (&str, &str, &str),
+    bucket: Option<i32>,
+) -> Result<bool, Failure> {
+    let query = "SELECT layout, readable_zone, snowflake_source, readable_bucket::pg_catalog.text FROM keywright.node";
     let found = query::one_row(query, &[], |row| {
-        [1, 2, 3].map(|column| row.get::<String>(column).unwrap_or_default())
+        [1, 2, 3, 4].map(|column| row.get::<String>(column).unwrap_or_default())
     });
     let refused = || {
         Failure::new(
@@ -82,20 +98,38 @@ fn is_node_needed(layout: &str, zone: &str, source: &str) -> Result<bool, Failur
         .detail("Ids of the one and of the other could meet.")
         .hint(format!(
             "Before anything is issued or restored, run SELECT keywright.set_layout('{layout}'), \
-             SELECT keywright.set_readable_zone('{zone}') and SELECT keywright.set_snowflake_source('{source}')."
+             SELECT keywright.set_readable_zone('{zone}') and SELECT keywright.set_snowflake_source('{source}'). \
+             Leave --clean out, and restore into a new database: pg_restore --clean drops the extension, and what was set with it."
         ))
     };
     match found {
-        Some([its_layout, its_zone, its_source])
+        Some([its_layout, its_zone, its_source, its_bucket])
             if (layout, zone, source) == (&*its_layout, &*its_zone, &*its_source) =>
         {
-            Ok(false)
+            match bucket {
+                Some(bucket) if its_bucket.is_empty() => Err(no_bucket_chosen(bucket)),
+                Some(_) | None => Ok(false),
+            }
         }
         Some(_) => Err(refused()),
         // The zone of a bucket is compared before the next id.
         None if is_layout_of_here(layout)? => Ok(true),
         None => Err(refused()),
     }
+}
+
+/// The row is there and says of no bucket that it was chosen, as the one from the dump does: its word would be lost, and the worker id would be the bucket.
+fn no_bucket_chosen(bucket: i32) -> Failure {
+    Failure::new(
+        Cause::LayoutOverlap,
+        format!(
+            "readable bucket {bucket} was chosen where the row that comes into keywright.node is from, and this database has chosen none"
+        ),
+    )
+    .detail("Its worker id may be a bucket that another database has chosen.")
+    .hint(format!(
+        "Before anything is issued or restored, run SELECT keywright.set_readable_bucket({bucket}), or choose another one where the original lives on."
+    ))
 }
 
 /// Whether nothing was issued here with another layout, or will be.

@@ -189,7 +189,7 @@ fn a_copy_that_a_store_suspended_has_nothing_of_its_original() -> Result<()> {
     expect_cause(same, Cause::WorkerIdInUse, "which this one is a copy of");
     client.batch_execute("SELECT keywright.set_worker_id(300, unused => true)")?;
     client.batch_execute("SELECT snowflake_id()")?;
-    expect_cause(client.batch_execute(ids), Cause::WorkerIdUnset, "bucket");
+    expect_cause(client.batch_execute(ids), Cause::Suspended, "bucket 7");
     client.batch_execute("SELECT keywright.set_readable_bucket(9, unused => true)")?;
     client.batch_execute(ids)?;
     Ok(())

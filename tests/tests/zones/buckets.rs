@@ -134,6 +134,7 @@ fn bucket_moves_between_databases_of_different_zones() -> Result<()> {
     one.batch_execute(take)?;
     draw(&mut one, &log)?;
     one.batch_execute("DROP EXTENSION keywright; CREATE EXTENSION keywright")?;
+    one.batch_execute(take)?;
     let error = expect_cause(
         query_text(&mut one, ONE_READABLE),
         Cause::LayoutOverlap,
