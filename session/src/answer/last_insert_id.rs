@@ -198,11 +198,10 @@ impl Connection {
     }
 
     /// Whether anything follows from what such a statement sees of LAST_INSERT_ID(), and makes of it. Of most nothing does: the server shows what
-    /// the client must see, no temporary table may be dropped by a function, and the text has no name by which it could be set.
+    /// the client must see, no temporary table may be dropped by a function, and the text has no name by which it could be set, in whatever modes.
     pub(crate) fn needs_effect(&self, kind: Kind, text: &[u8]) -> bool {
         let facts = kind.facts();
         self.pending_last_insert_id.is_some()
-            || !self.context.known
             || !self.context.temporary.is_empty()
             || facts.may_set_last_insert_id
             || facts.rows == RowsFrom::Written

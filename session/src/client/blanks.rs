@@ -20,9 +20,9 @@ impl Connection {
         is_several: bool,
     ) -> Result<Option<Unsupported>, Step> {
         let modes = self.context.modes;
-        // Most texts are such.
-        let is_utf8 = self.context.known && modes.charset == CharsetClass::Safe;
-        if is_utf8 && text.len() <= SHORT_BYTES_MAX && text.is_ascii() {
+        // Most texts are such: ASCII is read alike in all character sets but swe7.
+        let is_ascii = text.len() <= SHORT_BYTES_MAX && text.is_ascii();
+        if is_ascii && modes.charset != CharsetClass::NoAscii {
             return Ok(None);
         }
         let at_worst = Modes {
