@@ -39,9 +39,12 @@ pub enum Unsupported {
     /// LOAD DATA into a table with a rule, with something that forbids rewriting.
     #[error("LOAD DATA {0}")]
     LoadWith(LoadConstruct),
-    /// PREPARE or EXECUTE IMMEDIATE out of a text: its keys would have to change with every EXECUTE.
+    /// PREPARE out of a text: its keys would have to change with every EXECUTE.
     #[error("PREPARE from a text")]
     TextPrepare,
+    /// MariaDB's EXECUTE IMMEDIATE of an INSERT on a rule's table.
+    #[error("EXECUTE IMMEDIATE of an INSERT")]
+    ExecuteImmediate,
     /// Non-ASCII text in a character set whose second bytes look like backslashes.
     #[error(
         "text beyond ASCII in a character set whose characters may contain a backslash (big5, cp932, gb18030, gbk, sjis)"
@@ -215,6 +218,7 @@ impl Unsupported {
             Self::LoadXml => "load_xml",
             Self::LoadWith(_) => "load_data",
             Self::TextPrepare => "text_prepare",
+            Self::ExecuteImmediate => "execute_immediate",
             Self::Charset | Self::Blank | Self::NameCharset | Self::NoAscii => "charset",
             Self::VersionComment => "version_comment",
             Self::SetVar => "set_var",

@@ -149,7 +149,11 @@ impl Connection {
             return Ok(Reading::Pass(after_preparing(name)));
         };
         // EXECUTE IMMEDIATE has no name.
-        let can_be_told = !name.is_empty() && is_plain_name(&name) && !is_own_name(&name);
+        if name.is_empty() {
+            let what = Unsupported::ExecuteImmediate;
+            return Ok(Reading::Unsupported(table, what, after_preparing(name)));
+        }
+        let can_be_told = is_plain_name(&name) && !is_own_name(&name);
         Ok(
             if can_be_told && modes.charset != CharsetClass::TrailByteMayBeBackslash {
                 Reading::Prepare(Box::new(TextStatement {

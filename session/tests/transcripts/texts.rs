@@ -72,6 +72,20 @@ fn what_may_not_have_been_reached_makes_them_doubtful() {
 }
 
 #[test]
+fn an_insert_that_is_carried_out_at_once_is_refused_by_name() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = r.probed("EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (1)'", "1");
+    assert_eq!(sent, "");
+    let told = r.output();
+    assert!(has(&told, "exactly in EXECUTE IMMEDIATE of an INSERT,"));
+    assert!(!has(&told, REFUSED));
+    assert!(r.s.events().contains(&Event {
+        rule: Some(0),
+        outcome: StatementOutcome::Refused("execute_immediate"),
+    }));
+}
+
+#[test]
 fn what_was_refused_changes_none() {
     let mut r = begun();
     let sent = r.query("PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE t (a)'");
