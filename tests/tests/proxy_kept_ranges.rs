@@ -156,7 +156,9 @@ fn assert_refused(proxy: &ProxyProcess, why: &str) -> Result<()> {
     assert_has(client.say("INCR orders")?.error()?, &["STORE_UNAVAILABLE"]);
     let mut wire = proxy.wire("shop")?;
     let refused = wire.run("INSERT INTO orders (a) VALUES (1)");
-    assert_has(&format!("{:#}", refused.unwrap_err()), &["1467"]);
+    let told = format!("{:#}", refused.unwrap_err());
+    assert_has(&told, &["1467", "the store at 127.0.0.1:"]);
+    assert!(!told.contains("are being switched"), "{told}");
     assert!(!is_on_kept_ranges(proxy)?);
     Ok(())
 }

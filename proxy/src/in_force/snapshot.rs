@@ -32,6 +32,7 @@ pub struct ConfigSnapshot {
     traffic: Arc<Traffic>,
     version: u64,
     listed: Vec<ListedRule>,
+    has_heard_store: bool,
 }
 
 /// What lists show of a rule in force.
@@ -107,12 +108,26 @@ impl ConfigSnapshot {
             traffic,
             version,
             listed: listed(config, &admissions),
+            has_heard_store: false,
         })
     }
 
     /// The same, with key ports.
     pub(crate) fn with_ports(self, ports: Vec<Arc<PortKeys>>) -> Self {
         Self { ports, ..self }
+    }
+
+    /// The same, of a program that knows from its store, or from what was kept, which tables have keys.
+    pub(crate) fn with_heard_store(self, has_heard_store: bool) -> Self {
+        Self {
+            has_heard_store,
+            ..self
+        }
+    }
+
+    /// Whether the program knows which tables have keys.
+    pub(crate) fn has_heard_store(&self) -> bool {
+        self.has_heard_store
     }
 
     /// A key port, by its place in the configuration.

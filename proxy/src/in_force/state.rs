@@ -83,6 +83,7 @@ impl State {
             (self.version, &self.held(), &self.waits_for_store()),
             &self.ahead,
         )?;
-        Ok(snapshot.with_ports(ports))
+        let has_heard_store = self.known.is_some();
+        Ok(snapshot.with_ports(ports).with_heard_store(has_heard_store))
     }
 }

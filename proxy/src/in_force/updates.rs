@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::task::Context;
 
-use keywright_session::{PassthroughConnection, Rest, Rules};
+use keywright_core::Cause;
+use keywright_session::{KeyFailure, PassthroughConnection, Rest, Rules};
 use tokio::sync::watch;
 
 use crate::connection::changes::Changes;
 use crate::connection::leaving::Leaving;
 use crate::in_force::snapshot::ConfigSnapshot;
+use crate::metrics::Counters;
 
 /// Where a connection's snapshots come from.
 #[derive(Clone)]
@@ -19,6 +21,8 @@ pub struct SnapshotReceiver {
     pub(crate) listener: usize,
     /// How long a statement waits for newer snapshot, milliseconds.
     pub(crate) held_ms_max: u64,
+    /// They say what keeps the store from being heard.
+    pub(crate) counters: Arc<Counters>,
 }
 
 /// The wait of a connection for newer snapshots.
@@ -26,6 +30,7 @@ pub(crate) struct ConfigUpdates {
     snapshot: Changes<Arc<ConfigSnapshot>>,
     listener: usize,
     held_ms_max: u64,
+    counters: Arc<Counters>,
     /// There may be newer ones.
     is_due: bool,
     /// The connection is in passthrough, since there were no rules when it began. A change of its rules waits for its end.
@@ -43,6 +48,7 @@ impl ConfigUpdates {
             snapshot: Changes::new(source.snapshot),
             listener: source.listener,
             held_ms_max: source.held_ms_max,
+            counters: source.counters,
             // A newer one may have come while the client logged in.
             is_due: true,
             passthrough,
@@ -101,6 +107,20 @@ impl ConfigUpdates {
     /// How long a statement waits for them, milliseconds.
     pub(crate) fn held_ms_max(&self) -> u64 {
         self.held_ms_max
+    }
+
+    /// Why there is no newer one, where the store has not said since the program started which tables have keys: it is no switch then that
+    /// statements wait for.
+    pub(crate) fn store_unheard(&self) -> Option<KeyFailure> {
+        if self.snapshot().has_heard_store() {
+            return None;
+        }
+        // Before the store is heard, steps of the switch fail for nothing else.
+        let message = self.counters.switch()?.trouble?;
+        Some(KeyFailure {
+            cause: Cause::StoreUnavailable,
+            message,
+        })
     }
 
     /// Waits until there are others than those of this version.

@@ -200,6 +200,7 @@ fn relay(
             snapshot: shared.snapshot.clone(),
             listener: index,
             held_ms_max: shared.config.held_ms_max(),
+            counters: Arc::clone(&shared.counters),
         }),
         new_tables: Arc::clone(&shared.counters.new_tables),
     };

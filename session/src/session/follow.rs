@@ -52,13 +52,18 @@ impl Session {
 
     /// After [`crate::Step::Wait`]: nothing has changed for too long. The command at the front is refused.
     pub fn on_waited(&mut self) {
+        self.on_waited_for(switching());
+    }
+
+    /// The same, where it is known why nothing has changed: a client whose statement gets no keys is told that.
+    pub fn on_waited_for(&mut self, failure: KeyFailure) {
         let report = &mut self.connection.table_report;
         if report.awaited.take().is_some() {
             report.is_unanswered = true;
             return;
         }
         if !self.at_hand_mut().on_waited() {
-            self.connection.waited = Some(switching());
+            self.connection.waited = Some(failure);
         }
     }
 

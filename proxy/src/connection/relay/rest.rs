@@ -162,7 +162,11 @@ impl Relay {
         let other = updates.wait_for(before);
         if timeout_at(until, other).await.is_err() {
             self.waits.for_rules = None;
-            self.session.on_waited();
+            let updates = self.updates.as_ref();
+            match updates.and_then(ConfigUpdates::store_unheard) {
+                Some(failure) => self.session.on_waited_for(failure),
+                None => self.session.on_waited(),
+            }
         }
         true
     }
