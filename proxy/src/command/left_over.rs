@@ -18,8 +18,8 @@ use super::wanted::{host_of, named, place_of};
 #[derive(Debug, Clone, Copy)]
 struct Elsewhere<'a> {
     place: &'a str,
-    /// The program on its host that was heard of last; which file a program reads the store does not know. `None`: those that were there have
-    /// said that they end, or were forgotten.
+    /// The program on its host that was heard of last, of those that have not said that they end; which file a program reads the store does not
+    /// know. `None`: all have, or were forgotten.
     program: Option<&'a Peer>,
 }
 
@@ -148,19 +148,13 @@ fn heard_last<'a>(place: &str, programs: &'a [Peer]) -> Option<&'a Peer> {
 }
 
 impl Elsewhere<'_> {
-    /// That it does, and whether anybody goes by it.
+    /// That it does, and whether anybody goes by it. Since when nobody does is not known: one that was killed long ago may have been silent for
+    /// longer than others that have stopped since.
     fn has_it(&self) -> String {
         let Self { place, program } = self;
-        match program {
-            Some(program) if !program.is_silent() => format!("That of {place} has it"),
-            Some(program) => {
-                let silent = Duration::from_secs(program.silent_ms / 1_000);
-                format!(
-                    "That of {place} has it, and no program on that host was heard of for {}",
-                    humantime::format_duration(silent)
-                )
-            }
-            None => format!("That of {place} had it, and no program is known on that host now"),
+        match program.is_some_and(|program| !program.is_silent()) {
+            true => format!("That of {place} has it"),
+            false => format!("That of {place} had it, and no program on that host is heard of now"),
         }
     }
 }
@@ -402,9 +396,8 @@ mod tests {
             silent_ms,
             held: None,
         };
-        let nobody = "That of far /a.toml had it, and no program is known on that host now. If";
-        let silent =
-            "That of near /b.toml has it, and no program on that host was heard of for 2m 5s. If";
+        let nobody = "That of far /a.toml had it, and no program on that host is heard of now. If";
+        let silent = "That of near /b.toml had it, and no program on that host is heard of now. If";
         for (programs, said) in [
             (vec![], nobody),
             (vec![peer("other pid 1", 0)], nobody),

@@ -199,6 +199,8 @@ pub(crate) struct Beat {
     pub(crate) program: String,
     pub(crate) holder: String,
     pub(crate) held: Option<u64>,
+    /// It has said nothing before.
+    pub(crate) is_first: bool,
     /// What the program says next waits for the answer.
     pub(crate) _was_heard: OwnedMutexGuard<bool>,
 }
@@ -213,8 +215,22 @@ impl Transaction<()> for Beat {
         );
         let values = values![&self.program, &self.holder, self.held, self.held];
         link.change(write, values).await?;
+        if self.is_first {
+            // Where nothing is switched nobody else would.
+            forget_programs(link).await?;
+        }
         Ok(())
     }
+}
+
+/// Those that were killed, long enough ago.
+async fn forget_programs(link: &mut Link) -> Result<(), StoreError> {
+    let forget = format!(
+        "DELETE FROM keywright_program WHERE seen_at < {}",
+        link.words().hours_ago(FORGET_H)
+    );
+    link.change(forget, Vec::new()).await?;
+    Ok(())
 }
 
 /// A program stops: the others need not wait for it, nor for the end of what it has begun.
@@ -269,12 +285,8 @@ impl Begin {
             return Ok(None);
         }
         let attempt = locked.attempt.saturating_add(1);
+        forget_programs(link).await?;
         let words = link.words();
-        let forget = format!(
-            "DELETE FROM keywright_program WHERE seen_at < {}",
-            words.hours_ago(FORGET_H)
-        );
-        link.change(forget, Vec::new()).await?;
         let hold = format!(
             "UPDATE keywright_switch SET attempt = ?, phase = 'holding', leader = ?, begun_at = {} WHERE id = 1",
             words.now()

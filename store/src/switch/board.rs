@@ -75,11 +75,12 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn beat(&self, held: Option<u64>) -> Result<(), Failure> {
         let mut was_heard = Arc::clone(&self.was_heard).lock_owned().await;
-        *was_heard = true;
+        let is_first = !std::mem::replace(&mut *was_heard, true);
         let beat = Beat {
             program: self.program.clone(),
             holder: self.holder.clone(),
             held,
+            is_first,
             _was_heard: was_heard,
         };
         self.keys.run(beat).await?;

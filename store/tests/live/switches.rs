@@ -15,6 +15,7 @@ use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_st
 on_engines!(
     an_attempt_that_was_ended_can_do_nothing_more,
     who_leaves_gives_up_what_it_has_begun,
+    who_was_killed_long_ago_is_forgotten_by_whoever_begins,
     what_cannot_be_known_is_not_committed,
 );
 
@@ -223,6 +224,34 @@ fn who_leaves_gives_up_what_it_has_begun(engine: Engine) -> Result<()> {
         );
         leads.leave().await?;
         assert_eq!(other.standing().await?.phase, Phase::Closed);
+        Ok(())
+    })
+}
+
+fn who_was_killed_long_ago_is_forgotten_by_whoever_begins(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_switch_killed")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        let board = || Switchboard::new(&keys);
+        let (killed, serves, begins) = (board(), board(), board());
+        killed.beat(None).await?;
+        schema.sql(&format!(
+            "UPDATE keywright_program SET seen_at = {}",
+            schema.long_ago()
+        ))?;
+        for board in [&serves, &begins] {
+            board.beat(None).await?;
+        }
+        let mut there = vec![serves.program(), begins.program()];
+        there.sort_unstable();
+        let standing = begins.standing().await?;
+        let known: Vec<&str> = standing
+            .peers
+            .iter()
+            .map(|peer| peer.program.as_str())
+            .collect();
+        assert_eq!(known, there);
         Ok(())
     })
 }

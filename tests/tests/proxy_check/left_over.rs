@@ -59,11 +59,18 @@ pub(crate) fn a_rule_that_a_file_lacks_is_told(flavour: Flavour) -> Result<()> {
     let said = ProxyProcess::said(&config, &["check"])?;
     // The file of the program that has switched the table has it.
     assert_has(&said, &[&format!("store: note: {lacks}")]);
-    assert_has(&said, &["had it, and no program is known on that host now"]);
+    let is_gone = "had it, and no program on that host is heard of now. If";
+    assert_has(&said, &[is_gone]);
+    let mut killed = ProxyProcess::start(has.clone())?;
+    killed.kill9()?;
     let mut serves = ProxyProcess::start(has)?;
     let said = ProxyProcess::said(&config, &["check"])?;
     assert_has(&said, &[&format!("store: note: {lacks}"), "has it. If"]);
     serves.stop()?;
+    // It has stopped just now. What the store still has is of the one that was killed before.
+    wait_until("the silence of the one that was killed", WAIT_MAX, || {
+        Ok(ProxyProcess::said(&config, &["check"])?.contains(is_gone))
+    })?;
     server.run("keywright", "DELETE FROM keywright_wanted")?;
     let said = ProxyProcess::said(&config, &["check"])?;
     assert_has(&said, &[&format!("store: warning: {lacks}")]);
