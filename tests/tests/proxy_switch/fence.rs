@@ -62,6 +62,24 @@ pub(crate) fn a_fence_comes_where_keys_are_in_force(flavour: Flavour) -> Result<
     })
 }
 
+/// Who does not wait for the next schema refresh says so.
+pub(crate) fn a_reload_sets_the_fence_that_a_truncate_has_removed(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut config = shop.with("one", "rewrite");
+    // Nobody looks by himself within the test.
+    config.more = "[limits]\nschema_refresh_s = 3600\n".to_owned();
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    shop.wait_for(Some("one"))?;
+    let mut wire = proxy.wire("shop")?;
+    wire.run("INSERT INTO orders (a) VALUES (1)")?;
+    wire.run("TRUNCATE orders")?;
+    proxy.reload(config)?;
+    let mut direct = shop.server.wire("shop")?;
+    wait_until("the fence", WAIT_MAX, || is_fenced(&mut direct, "orders"))?;
+    assert!(id(wire.query("INSERT INTO orders (a) VALUES (2)")?)? > 500);
+    Ok(())
+}
+
 pub(crate) fn tables_without_a_fence_go_over_above_their_counters(flavour: Flavour) -> Result<()> {
     for engine in ["InnoDB", "MyISAM"] {
         let shop = Shop::new(flavour)?;

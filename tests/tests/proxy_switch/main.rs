@@ -25,7 +25,9 @@ use failover::{
 };
 use fence::{
     a_fence_comes_where_keys_are_in_force, a_fence_of_another_rule_is_not_taken_for_ones_own,
-    a_fence_that_cannot_be_lifted_keeps_no_other, a_table_that_comes_later_is_fenced_below_its_tag,
+    a_fence_that_cannot_be_lifted_keeps_no_other,
+    a_reload_sets_the_fence_that_a_truncate_has_removed,
+    a_table_that_comes_later_is_fenced_below_its_tag,
     a_table_that_refuses_its_fence_keeps_no_other_from_its_own, tables_with_zero_dates_go_over,
     tables_without_a_fence_go_over_above_their_counters,
 };
@@ -83,6 +85,7 @@ keywright_testkit::on_both_flavours!(
     what_is_in_the_way_is_told_before,
     a_fence_of_another_rule_is_not_taken_for_ones_own,
     a_fence_comes_where_keys_are_in_force,
+    a_reload_sets_the_fence_that_a_truncate_has_removed,
     a_table_that_refuses_its_fence_keeps_no_other_from_its_own,
     a_fence_that_cannot_be_lifted_keeps_no_other,
     without_a_way_to_put_it_back_nothing_is_begun,
