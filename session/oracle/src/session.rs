@@ -197,6 +197,13 @@ impl Session {
         self.settle();
     }
 
+    /// As that of one. Sessions up to November 2026 were not told why.
+    pub fn on_waited_for(&mut self, failure: KeyFailure) {
+        self.before.on_waited();
+        self.now.on_waited_for(failure);
+        self.settle();
+    }
+
     /// As that of one.
     pub fn update_rules(&mut self, rules: &Arc<Rules>) -> RulesUpdate {
         let now = self.now.update_rules(&rules.now);
