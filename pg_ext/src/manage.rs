@@ -17,6 +17,7 @@ pub mod moving;
 pub mod own_tables;
 pub mod promoted;
 pub mod restored;
+pub mod row;
 pub mod tags;
 pub mod worker_id;
 pub mod zone;

@@ -9,7 +9,8 @@ use crate::catalog::{cached, suggest, tag_rows};
 use crate::failure::{Failure, OrRaise};
 use crate::manage::closing::begin_anew;
 use crate::manage::definition::{self, Definition, number};
-use crate::manage::tags::{change_row, require_native};
+use crate::manage::row::{change_row, locked_existing};
+use crate::manage::tags::require_native;
 use crate::server::{changes, sequence};
 use crate::{arguments, guard};
 
@@ -32,7 +33,7 @@ fn keywright_alter_tag(
         guard::may_manage("alter_tag")?;
         let tag = arguments::tag_of(tag)?;
         let extension = cached::extension()?;
-        let old = tag_rows::existing(&tag, &extension)?;
+        let old = locked_existing(&tag, &extension)?;
         let row = tag_rows::find(&tag, &extension)?.ok_or_else(|| suggest::unknown_tag(&tag))?;
         let require_native = |hint| require_native(&tag, row.source, hint);
         if max.is_some() {

@@ -11,7 +11,8 @@ use crate::catalog::{cached, damage, sequences, suggest};
 use crate::durable::locks::Wanted;
 use crate::failure::Failure;
 use crate::manage::restored;
-use crate::manage::tags::{change_row, require_native};
+use crate::manage::row::change_row;
+use crate::manage::tags::require_native;
 use crate::server::{changes, sequence};
 use crate::{guard, settings};
 

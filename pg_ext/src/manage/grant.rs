@@ -7,9 +7,9 @@ use pgrx::pg_extern;
 use crate::arguments::{required, tag_of};
 use crate::catalog::cached;
 use crate::catalog::statements::{self, carry_out};
-use crate::catalog::tag_rows::existing;
 use crate::failure::{Failure, OrRaise};
 use crate::guard;
+use crate::manage::row::locked_existing;
 use crate::server::role;
 
 fn change_grant(
@@ -19,7 +19,7 @@ fn change_grant(
 ) -> Result<(), Failure> {
     let tag = tag_of(tag)?;
     let role = required(role, "the role")?;
-    let known = existing(&tag, &cached::extension()?)?;
+    let known = locked_existing(&tag, &cached::extension()?)?;
     known.require_sequences(&tag)?;
     let id = known.id;
     let verb = format!("{verb} SELECT ON SEQUENCE keywright.tag_{id} {preposition}");

@@ -41,7 +41,7 @@ use crate::identity::writer;
 use crate::manage::closing::{close, hold, name as tag_name, until_then};
 use crate::manage::hand_over::hex;
 use crate::manage::lower_bound::restart;
-use crate::manage::tags::change_row;
+use crate::manage::row::{change_row, locked_existing};
 use crate::refill::{fed, segment, segment_plan};
 use crate::server::{changes, clock, cluster, log, process, sequence};
 use crate::shmem::area::Feeding;
@@ -200,6 +200,7 @@ fn out_of_turn(tag: &Tag, row: &TagRow, why: &str) -> Failure {
 
 fn move_to_fed(tag: &Tag, number: u32) -> Result<i64, Failure> {
     let extension = cached::extension()?;
+    locked_existing(tag, &extension)?;
     let (_, row) = existing(tag, &extension)?;
     hold(tag, &row)?;
     // Behind the locks: another session may have moved it meanwhile.
@@ -268,6 +269,7 @@ fn move_to_native(
     (mark, above): (u64, i64),
 ) -> Result<(), Failure> {
     let extension = cached::extension()?;
+    locked_existing(tag, &extension)?;
     let (_, row) = existing(tag, &extension)?;
     hold(tag, &row)?;
     let (known, row) = existing(tag, &extension)?;

@@ -7,13 +7,12 @@ use keywright_core::cause::Cause;
 use keywright_core::residue::Residue;
 use keywright_core::tag::Tag;
 use keywright_core::writer::Note;
-use pgrx::datum::DatumWithOid;
 use pgrx::{pg_extern, pg_sys};
 
 use crate::cache;
 use crate::catalog::extension::Extension;
 use crate::catalog::secrets::{self, Hidden};
-use crate::catalog::statements::{change, run, unchanged};
+use crate::catalog::statements::{change, run};
 use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences};
 use crate::durable::flush;
@@ -21,6 +20,7 @@ use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
 use crate::manage::definition::{self, Definition, number, numbers};
+use crate::manage::row::{change_row, locked, locked_existing};
 use crate::manage::{hide, restored};
 use crate::refill::{fed, segment, segment_plan};
 use crate::server::{changes, clock, relation, sequence};
@@ -62,21 +62,6 @@ impl Kind {
     }
 }
 
-/// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's. A row that it sees and did
-/// not change some rule or trigger holds.
-pub(super) fn change_row(
-    (tag, id): (&Tag, i32),
-    statement: &str,
-    arguments: &[DatumWithOid],
-) -> Result<(), Failure> {
-    if change("tag", statement, arguments)? == 1 {
-        return Ok(());
-    }
-    let row = "SELECT true FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1";
-    let what = format!("tag \"{tag}\"");
-    Err(unchanged("tag", row, &[id.into()], &what))
-}
-
 /// Makes a tag, or brings a dropped one back.
 ///
 /// # Errors
@@ -89,7 +74,11 @@ pub fn create(
 ) -> Result<(), Failure> {
     let extension = cached::extension()?;
     let mut skip_to_start = None;
-    match tag_rows::known(tag, &extension)? {
+    let mut known = tag_rows::known(tag, &extension)?;
+    if known.as_ref().is_some_and(|known| known.dropped) {
+        known = locked(tag, &extension)?;
+    }
+    match known {
         Some(Known { dropped: false, .. }) => {
             return Err(exists(tag));
         }
@@ -346,7 +335,7 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
         guard::may_manage("drop_tag")?;
         let tag = arguments::tag_of(tag)?;
         let extension = cached::extension()?;
-        let old = tag_rows::existing(&tag, &extension)?;
+        let old = locked_existing(&tag, &extension)?;
         old.require_sequences(&tag)?;
         change_row(
             (&tag, old.id),

@@ -18,6 +18,12 @@ pub fn announce(relation: pg_sys::Oid) {
     }
 }
 
+/// Hears now what others committed. The server does so when it takes the lock of a relation that it does not have yet, and not after a wait for a row.
+pub fn hear() {
+    // SAFETY: called inside a transaction, where the server does it at each such lock.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+}
+
 /// Counts how often the server said that something known about relations or roles changed.
 static CHANGES: AtomicU32 = AtomicU32::new(1);
 static LISTENING: BackendCell<bool> = BackendCell::new(false);
