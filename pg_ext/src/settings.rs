@@ -307,14 +307,14 @@ fn refill_numbers() -> [Number; 5] {
 /// What the server was told of tags that were moved cannot be read: it must not start with less.
 pub fn define_for_life() -> Result<(), Failure> {
     define_sizes();
-    GucRegistry::define_string_guc(
-        c"keywright.source",
-        c"Tags that are fed from a store, whatever an old catalogue says, and how often they were moved.",
-        c"native; fed:1 for all tags of the server; orders=fed:1, parcels=fed:2 for those that are named. Set it on every standby first, and keep it; \
-          changing it needs a restart of the server.",
+    guc::define_source(
+        [
+            c"keywright.source",
+            c"Tags that are fed from a store, whatever an old catalogue says, and how often they were moved.",
+            c"native; fed:1 for all tags of the server; orders=fed:1, parcels=fed:2 for those that are named. Set it on every standby first, and keep it; \
+              changing it needs a restart of the server.",
+        ],
         &SOURCE,
-        GucContext::Postmaster,
-        GucFlags::default(),
     );
     // Only where all are defined, or these would count as misspelt.
     guc::refuse_unknown_settings();

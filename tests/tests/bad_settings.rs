@@ -47,6 +47,15 @@ fn wrong_settings_of_a_session_are_refused() -> Result<()> {
     ] {
         expect_sql_error(client.batch_execute(statement), sqlstate, message_has);
     }
+    // The next start would end with it.
+    for wrong in ["foo", "parcels=fed:x"] {
+        let set = client.batch_execute(&format!("ALTER SYSTEM SET keywright.source = '{wrong}'"));
+        let message = "invalid value for parameter \"keywright.source\"";
+        let error = expect_sql_error(set, "22023", message);
+        assert!(error.detail.contains("TAG=fed:N"), "{error:?}");
+    }
+    client.batch_execute("ALTER SYSTEM SET keywright.source = 'orders=fed:1, parcels=fed:2'")?;
+    client.batch_execute("ALTER SYSTEM RESET keywright.source")?;
     let unknown = client.batch_execute("SET keywright.no_such_setting = 1");
     expect_unknown_setting(unknown, "keywright.no_such_setting")?;
     client.batch_execute("SELECT snowflake_id()")?;
@@ -90,11 +99,16 @@ fn wrong_settings_of_the_server_are_logged() -> Result<()> {
     server.set("keywright.workers_max", "64");
     server.restart(Stop::Fast)?;
     let auto = server.data_dir().join("postgresql.auto.conf");
-    std::fs::write(auto, "keywright.lead_ms_max = 'soon'\n")?;
+    std::fs::write(
+        auto,
+        "keywright.lead_ms_max = 'soon'\nkeywright.source = 'fed'\n",
+    )?;
     let mut client = server.client("postgres")?;
     client.batch_execute("SELECT pg_reload_conf()")?;
     wait_until("the server to complain", WAIT_MAX, || {
-        server.log_contains("invalid value for parameter \"keywright.lead_ms_max\": \"soon\"")
+        Ok(server
+            .log_contains("invalid value for parameter \"keywright.lead_ms_max\": \"soon\"")?
+            && server.log_contains("invalid value for parameter \"keywright.source\": \"fed\"")?)
     })?;
     assert_eq!(
         text_rows(&mut client, "SHOW keywright.lead_ms_max")?.concat(),
