@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::identity::bounds::{self, Sequences};
 use crate::identity::numbers;
 use crate::identity::overlap::{self, Comes};
-use crate::identity::register::Claim;
+use crate::identity::register::{self, Claim};
 use crate::server::{clock, process, sequence, timestamp};
 use crate::shmem::area;
 use crate::shmem::key::TimeKind;
@@ -176,6 +176,37 @@ pub fn take(
         floor,
         layout,
     })
+}
+
+/// The extension was made anew in a database that kept its numbers when it was dropped: its bounds are theirs from now on. So a number whose bound is
+/// noted as dropped is that of a database without the extension.
+///
+/// # Errors
+/// Another transaction keeps the register for too long, or it cannot be read.
+pub fn go_on() -> Result<(), Failure> {
+    let ours = process::database().to_u32();
+    let has_no_bound = |(_, held): &(Number, Held)| held.sequence == 0;
+    if !register::read()?
+        .held_by(ours)
+        .any(|kept| has_no_bound(&kept))
+    {
+        return Ok(());
+    }
+    register::lock()?;
+    let mut register = register::read()?;
+    let kept: Vec<(Number, Held)> = register.held_by(ours).filter(has_no_bound).collect();
+    for (number, held) in kept {
+        let bound = Sequences::of(TimeKind::of(number))?.bound;
+        let held = Held {
+            sequence: bound.to_u32(),
+            // What was issued before is noted, and what comes is in this life's memory.
+            life: area::life().unwrap_or(held.life),
+            ..held
+        };
+        register.set(number, ours, Use::Held(held));
+    }
+    register::write(&register);
+    Ok(())
 }
 
 /// How far a number was used that this database has, when its bound has come to `bound_ms` and nobody moves it any more.

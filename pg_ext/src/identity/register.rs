@@ -11,9 +11,10 @@ use pgrx::pg_sys;
 use crate::catalog::{damage, sequences};
 use crate::durable::{locks, wait};
 use crate::failure::Failure;
+use crate::identity::label::IdentityLabel;
 use crate::identity::{numbers, writer};
 use crate::server::security_label::{self, Labelled};
-use crate::server::{latch, lock, process, query, sequence, text};
+use crate::server::{cluster, latch, lock, process, query, sequence, text};
 use crate::settings;
 use crate::shmem::area;
 use crate::shmem::key::TimeKind;
@@ -142,17 +143,43 @@ pub fn claim(register: &Register, number: Number, is_above_named: bool) -> Resul
             }
         }
         Some((database, Use::Held(held))) => match database_name(database) {
-            Some(name) => Err(Failure::new(
-                Cause::WorkerIdInUse,
-                format!(
-                    "{} belongs to database \"{name}\" of this server",
-                    numbers::name_of(number)
-                ),
-            )
-            .hint("Choose one that no other database has, on this server or any other.")),
+            // Without its bound it has no extension, or CREATE EXTENSION would have noted the new one; without the label it does not come back to the
+            // number.
+            Some(_) if held.sequence == 0 && !is_labelled(number, database) => {
+                Ok(Claim::Known(held.floor))
+            }
+            Some(name) => Err(in_use(number, &name)),
             None => lost(held.floor, DATABASE),
         },
     }
+}
+
+fn in_use(number: Number, name: &str) -> Failure {
+    Failure::new(
+        Cause::WorkerIdInUse,
+        format!(
+            "{} belongs to database \"{name}\" of this server",
+            numbers::name_of(number)
+        ),
+    )
+    .hint(format!(
+        "Choose one that no other database has, on this server or any other. If that one gives it up: run DROP EXTENSION keywright there, and then \
+         SECURITY LABEL FOR keywright ON DATABASE \"{name}\" IS NULL."
+    ))
+}
+
+/// Whether another database's label names a number, so that it would issue with it if it had the extension. A label that cannot be read counts.
+fn is_labelled(number: Number, database: u32) -> bool {
+    let Some(text) = security_label::get(Labelled::OtherDatabase(database)) else {
+        return false;
+    };
+    IdentityLabel::parse(&text).is_none_or(|label| {
+        let names_it = match number {
+            Number::Worker(worker) => label.worker == Some(worker),
+            Number::Bucket(bucket) => label.bucket_number() == Some(bucket),
+        };
+        names_it && label.system == cluster::system_identifier() && label.database == database
+    })
 }
 
 /// `what`: whose number it was.

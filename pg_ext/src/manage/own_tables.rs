@@ -15,6 +15,7 @@ use pgrx::trigger_support::PgTrigger;
 use crate::catalog::sequences;
 use crate::catalog::statements::{self, carry_out};
 use crate::failure::{Failure, OrRaise};
+use crate::identity::claims;
 use crate::server::{process, relation};
 
 /// Called before rows of keywright.tag and keywright.node are changed or deleted, and before the tables are truncated, whoever
@@ -125,11 +126,13 @@ fn revoke(rights: &str, of_which: &str, argument: pg_sys::Oid) -> Result<(), Fai
 const GRANTEE: &str = "CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0::pg_catalog.oid THEN 'PUBLIC' \
      ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)::pg_catalog.text) END";
 
-/// Called once, by the install script, when all is made and before it grants anything but to PUBLIC.
+/// Called once, by the install script, when all is made and before it grants anything but to PUBLIC. What is made is then the new bound of the numbers
+/// that the database kept.
 #[pg_extern(sql = false)]
 fn keywright_take_back_rights() {
     relation::schema(c"keywright")
         .map_or(Ok(()), take_back_all)
+        .and_then(|()| claims::go_on())
         .or_raise();
 }
 

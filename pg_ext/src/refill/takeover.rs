@@ -35,7 +35,8 @@ pub fn take_over(
     let past = Past::of(entry, sequences)?;
     // The note is older than the first bound: lost, it has lost that too.
     let may_be_lost = writer::current().may_have_lost(note.as_ref());
-    let is_vouched = past.is_vouched && !may_be_lost;
+    // Whoever gives a number leaves a note beside its bound. Without one a bound may have been written that did not arrive: a CREATE EXTENSION writes none.
+    let is_vouched = past.is_vouched && note.is_some() && !may_be_lost;
     let skew_ms_max = promotion::skew_ms_max(note)?;
     let recorded = recorded(past.bound_ms, note);
     let now_ms = believe(entry, readings, recorded);

@@ -14,6 +14,8 @@ pub const PROVIDER: &CStr = c"keywright";
 pub enum Labelled {
     /// The database of this session: its worker id.
     Database,
+    /// Another database of the server, by its object id.
+    OtherDatabase(u32),
     /// The tablespace pg_default, which every server has and nobody can drop: the register of worker ids.
     Server,
 }
@@ -22,6 +24,9 @@ impl Labelled {
     fn address(self) -> pg_sys::ObjectAddress {
         let (class, object) = match self {
             Self::Database => (pg_sys::DatabaseRelationId, process::database()),
+            Self::OtherDatabase(database) => {
+                (pg_sys::DatabaseRelationId, pg_sys::Oid::from(database))
+            }
             Self::Server => (pg_sys::TableSpaceRelationId, pg_sys::DEFAULTTABLESPACE_OID),
         };
         pg_sys::ObjectAddress {

@@ -6,7 +6,7 @@ use keywright_core::cause::Cause;
 use keywright_testkit::{IdLog, PgServer, Result, Stop, WAIT_MAX, query_i64};
 use postgres::{Client, NoTls};
 
-use crate::common::expect_cause;
+use crate::common::{database, expect_cause};
 use crate::{ONE, SNOWFLAKE, draw, server, set_up};
 
 /// A session, and the messages that are no errors.
@@ -50,6 +50,52 @@ fn dropped_extension_leaves_its_bound_behind() -> Result<()> {
         draw(&mut two, SNOWFLAKE, &log)?;
         log.check()?;
     }
+    Ok(())
+}
+
+/// Without extension and label a database has given its number up, and whoever gets it goes on above all that the first issued, with any clock. With one
+/// of both it has not: an extension that is made anew has the number by the label.
+#[test]
+fn a_number_that_a_database_gave_up_is_free() -> Result<()> {
+    const SET: &str = "SELECT keywright.set_worker_id(5)";
+    const UNLABEL: &str = "SECURITY LABEL FOR keywright ON DATABASE one IS NULL";
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let log = IdLog::new();
+    let mut one = database(&server, "one", SET)?;
+    let mut two = database(&server, "two", "SELECT keywright.set_worker_id(6)")?;
+    let belongs = |two: &mut Client| {
+        let message = "worker id 5 belongs to database \"one\"";
+        let error = expect_cause(two.batch_execute(SET), Cause::WorkerIdInUse, message);
+        assert!(
+            error.hint.contains("ON DATABASE \"one\" IS NULL"),
+            "{error:?}"
+        );
+    };
+    draw(&mut one, SNOWFLAKE, &log)?;
+    one.batch_execute("DROP EXTENSION keywright")?;
+    belongs(&mut two);
+    one.batch_execute("CREATE EXTENSION keywright")?;
+    draw(&mut one, SNOWFLAKE, &log)?;
+    two.batch_execute(UNLABEL)?;
+    belongs(&mut two);
+    drop(one);
+    drop(two);
+    server.restart(Stop::Immediate)?;
+    let mut one = server.client("one")?;
+    belongs(&mut server.client("two")?);
+    one.batch_execute("DROP EXTENSION keywright")?;
+    drop(one);
+    server.restart(Stop::Immediate)?;
+    server.clock()?.step_to(-3600)?;
+    let mut two = server.client("two")?;
+    two.batch_execute(SET)?;
+    draw(&mut two, SNOWFLAKE, &log)?;
+    log.check()?;
+    let mut one = server.client("one")?;
+    one.batch_execute("CREATE EXTENSION keywright")?;
+    expect_cause(one.batch_execute(ONE), Cause::WorkerIdUnset, "no worker id");
+    let message = "worker id 5 belongs to database \"two\"";
+    expect_cause(one.batch_execute(SET), Cause::WorkerIdInUse, message);
     Ok(())
 }
 
