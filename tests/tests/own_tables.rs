@@ -179,6 +179,40 @@ fn a_bound_that_was_reset_is_not_a_new_tags() -> Result<()> {
     Ok(())
 }
 
+/// A superuser may drop the sequence of a tag. Then nothing is issued, and whoever says how far the tag was used cannot say less than the server knows, by
+/// what was issued since it started or was left when it stopped.
+#[test]
+fn a_bound_that_was_dropped_does_not_begin_below_what_is_known() -> Result<()> {
+    for stops in [false, true] {
+        let mut server = PgServer::builder().start()?;
+        let mut client = server.client("postgres")?;
+        client.batch_execute(
+            "CREATE EXTENSION keywright; SELECT keywright.create_tag('orders', step => 1000)",
+        )?;
+        let log = IdLog::new();
+        draw(&mut client, &log)?;
+        if stops {
+            drop(client);
+            server.restart(Stop::Fast)?;
+            client = server.client("postgres")?;
+        }
+        client.batch_execute("BEGIN; DROP SEQUENCE keywright.tag_1; ROLLBACK")?;
+        draw(&mut client, &log)?;
+        if stops {
+            drop(client);
+            server.restart(Stop::Fast)?;
+            client = server.client("postgres")?;
+        }
+        client.batch_execute("DROP SEQUENCE keywright.tag_1")?;
+        let refused = client.batch_execute(IDS);
+        expect_cause(refused, Cause::BoundDamaged, "nothing says how far");
+        client.batch_execute("SELECT keywright.advance_tag('orders', 0)")?;
+        draw(&mut client, &log)?;
+        log.check()?;
+    }
+    Ok(())
+}
+
 /// The bound of snowflake ids likewise: in memory it is further than what a second `setval` leaves.
 #[test]
 fn a_time_bound_that_was_lowered_is_put_back() -> Result<()> {

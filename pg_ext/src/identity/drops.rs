@@ -189,6 +189,10 @@ fn end_tag(sequence: pg_sys::Oid) -> Result<(), Failure> {
         if !reuse::is_dropped(slot) {
             slot.closed_by().store(transaction, Ordering::Release);
         }
+        // Draining forgets it: the word's end says then how far the tag was reserved.
+        if let Some((_, end, _)) = slot.left.get() {
+            slot.word.publish(end, end);
+        }
         slot.drain();
     }
     Ok(())

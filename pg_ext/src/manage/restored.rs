@@ -17,14 +17,15 @@ use pgrx::trigger_support::PgTrigger;
 use crate::cache;
 use crate::catalog::extension::Extension;
 use crate::catalog::statements::run;
-use crate::catalog::{cached, damage, node, sequences, tag_rows};
+use crate::catalog::tag_rows::{self, Known};
+use crate::catalog::{cached, damage, node, sequences};
 use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::Urgency;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{promotion, register, writer};
 use crate::manage::own_tables;
-use crate::refill::{segment, segment_plan};
+use crate::refill::{segment, segment_plan, tag_siblings};
 use crate::server::{changes, clock, process, query, relation, sequence};
 use crate::shmem::key::TimeKind;
 use crate::{guard, settings};
@@ -217,14 +218,16 @@ pub fn is_unused(note: pg_sys::Oid) -> bool {
     note.is_some_and(|note| note.is_first)
 }
 
-/// Whoever advances a tag says how far it was used: where nothing else says it, that is its bound from now on. Whether it was needed.
+/// Whoever advances a tag says how far it was used: where nothing else says it, that is its bound from now on, or what this server's memory knows to be
+/// reserved, if that is more. Whether it was needed.
 ///
 /// # Errors
 /// Not preloaded, read-only, the tag does not exist, or ends below.
 pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
     guard::require_preload()?;
     guard::require_writable("advance_tag")?;
-    let id = tag_rows::existing(tag, &cached::extension()?)?.id;
+    let extension = cached::extension()?;
+    let Known { id, generation, .. } = tag_rows::existing(tag, &extension)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let mut before = None;
     if let [Some(bound), Some(note)] =
@@ -255,8 +258,10 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
     }
     settle_sequences(id)?;
     let bound = sequences::of_tag(id)?;
-    let known = sequence::last(bound);
-    sequence::set(bound, known.unwrap_or(0).max(last));
+    let known = sequence::last(bound).unwrap_or(0);
+    let known_end = tag_siblings::known_end(tag, extension.oid, generation.cast_unsigned());
+    let known = known.max(flush::last_of(known_end.max(1))?);
+    sequence::set(bound, known.max(last));
     let note = Note::new(writer::current(), clock::wall_ms(), 1, 0).at_peak_since(before.as_ref());
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     cache::forget();

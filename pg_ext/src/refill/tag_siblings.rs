@@ -2,8 +2,11 @@
 //! somebody.
 
 use keywright_core::cause::Cause;
+use keywright_core::tag::Tag;
+use pgrx::pg_sys;
 
 use crate::failure::Failure;
+use crate::server::process;
 use crate::shmem::key::TagKey;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::{directory, reuse};
@@ -21,6 +24,27 @@ fn of(key: &TagKey) -> impl Iterator<Item = (TagKey, u64)> {
 /// The first number above all that they issued.
 pub fn highest(key: &TagKey) -> u64 {
     of(key).map(|(_, hi)| hi).max().unwrap_or(0)
+}
+
+/// The first number above all that this server's memory knows to be reserved of one life of a tag, whatever sequence was its bound: also of one that was
+/// dropped by itself. 0 if it knows nothing.
+pub fn known_end(tag: &Tag, extension: pg_sys::Oid, generation: u32) -> u64 {
+    let database = process::database();
+    let is_meant = |key: &TagKey| {
+        key.is_of(database, extension)
+            && key.generation() == generation
+            && key.tag_bytes() == tag.as_bytes()
+    };
+    let words = directory::slots::<TagSlot>().into_iter();
+    let ends = words
+        .filter(|(_, key)| is_meant(key))
+        .filter_map(|(word, _)| {
+            let left_end = word.slot.left.get().map_or(0, |(_, end, _)| end);
+            let end = word.slot.word.hi().max(left_end);
+            // Else it was passed on meanwhile, and this is another tag's.
+            word.is_current().then_some(end)
+        });
+    ends.max().unwrap_or(0)
 }
 
 /// Another permutation of the same numbers, or none, may give the same ids.
