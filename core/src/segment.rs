@@ -173,6 +173,24 @@ pub struct RefillRequest {
     pub gap: u64,
 }
 
+impl RefillRequest {
+    /// The first id of the next range: after everything durable and everything in memory, past the gap.
+    fn next_start(&self) -> u64 {
+        let after_all = self.bound_end.unwrap_or(0).max(self.start);
+        after_all.max(self.word_hi).saturating_add(self.gap)
+    }
+
+    /// How many ids one call could have at most.
+    pub fn available(&self) -> u64 {
+        let start = self.next_start();
+        let behind = self.end_max.saturating_sub(start);
+        match start == self.word_hi {
+            true => behind.saturating_add(self.remaining),
+            false => behind.max(self.remaining),
+        }
+    }
+}
+
 /// The range to make durable, then to publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefillPlan {
@@ -190,7 +208,7 @@ pub struct TagExhausted {
     pub at: u64,
 }
 
-/// Plans the next reservation: after everything durable and everything in memory, past the gap, within the tag.
+/// Plans the next reservation, within the tag.
 ///
 /// The last range of a tag is shorter than the step.
 ///
@@ -200,12 +218,7 @@ pub fn plan_refill(request: &RefillRequest) -> Result<RefillPlan, TagExhausted> 
     let exhausted = TagExhausted {
         at: request.end_max.saturating_sub(1),
     };
-    let after_all = request
-        .bound_end
-        .unwrap_or(0)
-        .max(request.start)
-        .max(request.word_hi);
-    let start = after_all.saturating_add(request.gap);
+    let start = request.next_start();
     let missing = if start == request.word_hi {
         request.need.saturating_sub(request.remaining)
     } else {

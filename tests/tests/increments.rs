@@ -77,7 +77,8 @@ fn first_ids_several_at_once_and_the_end() -> Result<()> {
     client.batch_execute("SELECT keywright.advance_tag('orders', 160)")?;
     assert_eq!(query_i64(&mut client, "SELECT next_biz_id('orders')")?, 167);
     let four = client.query("SELECT next_biz_ids('orders', 4)", &[]);
-    expect_sql_error(four, "2200H", "exhausted at 200");
+    let error = expect_sql_error(four, "2200H", "exhausted at 200");
+    assert_eq!(error.detail, "3 ids are left and 4 were asked for.");
     assert_eq!(
         ids(&mut client, "SELECT next_biz_ids('orders', 3)")?,
         [177, 187, 197]
@@ -135,6 +136,11 @@ fn what_is_refused() -> Result<()> {
         assert!(!error.hint.is_empty(), "{error:?}");
     };
     refused("increment => 3", "22004", "an increment needs a remainder");
+    refused(
+        "increment => 0",
+        "22003",
+        "an increment must be between 1 and 65535",
+    );
     refused("remainder => 3", "22004", "a remainder needs an increment");
     refused(
         "increment => 3, remainder => 3",

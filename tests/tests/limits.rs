@@ -27,6 +27,10 @@ fn tag_issues_its_last_id_and_no_more() -> Result<()> {
     let mut client = database.client()?;
     let log = IdLog::new();
     client.batch_execute("SELECT keywright.create_tag('small', max => 10)")?;
+    // Also of those that nobody has reserved yet.
+    let too_many = client.simple_query("SELECT next_biz_ids('small', 11)");
+    let error = expect_sql_error(too_many, "2200H", "tag \"small\" is exhausted at 10");
+    assert_eq!(error.detail, "10 ids are left and 11 were asked for.");
     let one = "SELECT next_biz_id('small')";
     log.record(ids(&mut client, "SELECT next_biz_ids('small', 8)")?);
     // More than are left take none of them.
@@ -71,6 +75,10 @@ fn tag_reaches_the_largest_bigint_but_one() -> Result<()> {
         "tag \"last\" is exhausted at 9223372036854775806",
     );
     assert!(error.hint.starts_with("Use another tag"), "{error:?}");
+    // Its end is no lower than any may be.
+    let beyond = client.simple_query("SELECT keywright.advance_tag('last', 9223372036854775807)");
+    let error = expect_sql_error(beyond, "22003", "is beyond the end of tag \"last\"");
+    assert!(error.hint.starts_with("Name the largest"), "{error:?}");
     Ok(())
 }
 

@@ -117,8 +117,9 @@ fn a_fleet(config: &ProxyConfig) -> Result<()> {
     let ids = clone.client("shop")?.batch_execute("SELECT snowflake_id()");
     expect_sql_error(ids, "55000", "worker id 512 is not only this database's");
     let mut asking = clone.client("shop")?;
-    let health = "SELECT severity || ': ' || detail FROM keywright.health WHERE name = 'worker id'";
-    assert_has(&query_text(&mut asking, health)?, &["error: ", "mark"]);
+    let health = "SELECT severity || ': ' || detail || ': ' || hint FROM keywright.health WHERE name = 'worker id'";
+    let said = query_text(&mut asking, health)?;
+    assert_has(&said, &["error: ", "mark", "worker assign --new"]);
     drop(asking);
     assert_has(
         &ProxyProcess::said(config, &["worker", "list"])?,

@@ -72,6 +72,34 @@ fn a_refill_continues_what_is_durable() {
 }
 
 #[test]
+fn what_is_available_is_what_one_call_gets() {
+    let fresh = RefillRequest {
+        bound_end: None,
+        end_max: 4,
+        word_hi: 0,
+        remaining: 0,
+        ..request()
+    };
+    let joined = RefillRequest {
+        end_max: 1005,
+        ..request()
+    };
+    let apart = RefillRequest {
+        end_max: 1003,
+        gap: 1,
+        ..request()
+    };
+    for (request, available) in [(fresh, 3), (joined, 15), (apart, 10)] {
+        assert_eq!(request.available(), available, "{request:?}");
+    }
+    for request in [fresh, joined] {
+        let of = |need| plan_refill(&RefillRequest { need, ..request });
+        assert!(of(request.available()).is_ok(), "{request:?}");
+        assert!(of(request.available() + 1).is_err(), "{request:?}");
+    }
+}
+
+#[test]
 fn the_last_range_is_short_and_the_one_after_refused() {
     let last = RefillRequest {
         bound_end: Some((1 << 63) - 5),

@@ -234,10 +234,12 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
                 format!("no room in shared memory for tag \"{tag}\""),
             )
             .detail(format!(
-                "All {} places are taken by tags that were used since the server started and were not dropped.",
+                "All {} places are taken by tags that were used since the server started and were not dropped, or whose creation was rolled back.",
                 full.room
             ))
-            .hint("Raise keywright.tags_max in postgresql.conf and restart the server.")
+            .hint(
+                "Raise keywright.tags_max in postgresql.conf and restart the server. A restart alone frees the places of tags whose creation was rolled back.",
+            )
         })?;
     changes::watch(row.sequence);
     let entry = TagEntry {

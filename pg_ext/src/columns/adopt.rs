@@ -88,8 +88,15 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
         let extension = cached::extension()?;
         let steps = steps(column)?;
         let (is_computed, is_unknown) = (column.is_computed(), column.is_filled_by_others());
+        let is_adopted = column.fillers()?.contains(&filler);
         let _owner = AsOwner::new(extension.owner);
-        let start = begin_above(tag, above, &steps, &extension)?;
+        let start =
+            begin_above(tag, above, &steps, &extension).map_err(|failure| {
+                match is_adopted && failure.cause() == Cause::TagExists {
+                    true => adopted_already(failure, tag),
+                    false => failure,
+                }
+            })?;
         if is_computed {
             warn_of_computed(tag);
         }
@@ -172,6 +179,16 @@ fn begin_above(
     tags::create(tag, &definition(start)?, Kind::Native(None), false)?;
     segment::advance(tag, start.cast_unsigned() - 1)?;
     first(start, class.or(of_tag).unwrap_or(Residue::ALL))
+}
+
+/// The column's own tag has issued ids, of course.
+fn adopted_already(failure: Failure, tag: &Tag) -> Failure {
+    failure
+        .detail("The column takes its ids from this tag already.")
+        .hint(format!(
+            "Nothing is to be done, unless a partition has another default: ALTER TABLE … ALTER … SET DEFAULT next_biz_id('{tag}') there. Do not drop \
+             the tag, or INSERTs fail."
+        ))
 }
 
 /// Refuses a tag that goes on where the column's sequence ends: what comes there may be another database's.

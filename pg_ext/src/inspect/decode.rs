@@ -1,7 +1,7 @@
 //! The SQL functions that read ids.
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::{Decoded, FloorError, Layout};
+use keywright_core::layout::{DecodeError, Decoded, FloorError, Layout};
 use keywright_core::readable;
 use keywright_core::zone::Zone;
 use pgrx::datum::TimestampWithTimeZone;
@@ -15,7 +15,10 @@ use crate::server::{text, timestamp};
 
 fn decoded(id: i64, layout: &Layout) -> Result<Decoded, Failure> {
     layout.decode(id).map_err(|error| {
-        Failure::new(Cause::IdForeign, error.to_string()).hint(timestamp::LAYOUT_HINT)
+        Failure::new(Cause::IdForeign, error.to_string()).hint(match error {
+            DecodeError::Negative { .. } => "No layout has negative ids: look where it comes from.",
+            DecodeError::UnusedBits { .. } => timestamp::LAYOUT_HINT,
+        })
     })
 }
 

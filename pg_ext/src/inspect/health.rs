@@ -222,7 +222,7 @@ fn worker() -> Result<Finding, Failure> {
     }
     let worker = numbers::worker(&layout)
         .and_then(|worker| may_issue(Number::Worker(worker.get())).map(|()| worker));
-    let advice = damage_advice(worker.as_ref().err());
+    let advice = own_advice(worker.as_ref().err());
     Ok(Finding {
         severity: match &worker {
             Ok(_) => Severity::Ok,
@@ -244,10 +244,11 @@ fn worker() -> Result<Finding, Failure> {
     })
 }
 
-/// What to do where another number would mend nothing.
-fn damage_advice(failure: Option<&Failure>) -> Option<Cow<'static, str>> {
-    let damaged = failure.filter(|failure| failure.cause() == Cause::BoundDamaged)?;
-    Some(damaged.advice().to_owned().into())
+/// What the failure itself says to do: where another number would mend nothing, or where it says which one.
+fn own_advice(failure: Option<&Failure>) -> Option<Cow<'static, str>> {
+    let of_its_own =
+        failure.filter(|of| matches!(of.cause(), Cause::BoundDamaged | Cause::Suspended))?;
+    Some(of_its_own.advice().to_owned().into())
 }
 
 /// Whether what the first id of a number looks at is there.
@@ -261,13 +262,7 @@ fn bucket() -> Result<Finding, Failure> {
     let zone = node.zone;
     let bucket = numbers::bucket(node.bucket)
         .and_then(|bucket| may_issue(Number::Bucket(bucket)).map(|()| bucket));
-    let failure = bucket.as_ref().err();
-    // Of one that is suspended it is known which one may be meant.
-    let suspended = failure.filter(|failure| failure.cause() == Cause::Suspended);
-    let advice = match suspended {
-        Some(suspended) => Some(suspended.advice().to_owned().into()),
-        None => damage_advice(failure),
-    };
+    let advice = own_advice(bucket.as_ref().err());
     Ok(Finding {
         severity: match &bucket {
             Ok(_) => Severity::Ok,

@@ -30,7 +30,10 @@ fn count(n: Option<i32>, function: &str) -> Result<u64, Failure> {
                 Cause::ArgumentOutOfRange,
                 format!("{function} issues 1 to {most} ids in one call, not {n}"),
             )
-            .hint("Ask several times, or have keywright.ids_per_call_max raised.")
+            .hint(match n < 1 {
+                true => "Ask for 1 or more, up to keywright.ids_per_call_max.",
+                false => "Ask several times, or have keywright.ids_per_call_max raised.",
+            })
         })
 }
 

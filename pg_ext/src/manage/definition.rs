@@ -150,12 +150,14 @@ pub fn class(
     let (increment, remainder) = match (increment, remainder) {
         (None, None) => return Ok(None),
         (Some(increment), Some(remainder)) => (increment, remainder),
-        (Some(_), None) => return Err(missing("an increment needs a remainder")),
+        (Some(increment), None) => {
+            // One that cannot be needs no remainder.
+            residue(increment, 0)?;
+            return Err(missing("an increment needs a remainder"));
+        }
         (None, Some(_)) => return Err(missing("a remainder needs an increment")),
     };
-    let class = Residue::new(increment.into(), remainder.into()).map_err(|error| {
-        Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(CLASS_HINT)
-    })?;
+    let class = residue(increment, remainder)?;
     if is_hidden && class != Residue::ALL {
         return Err(Failure::new(
             Cause::ArgumentOutOfRange,
@@ -164,6 +166,12 @@ pub fn class(
         .hint("Leave increment and remainder out, or hide_bits."));
     }
     Ok(Some(class))
+}
+
+fn residue(increment: i32, remainder: i32) -> Result<Residue, Failure> {
+    Residue::new(increment.into(), remainder.into()).map_err(|error| {
+        Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(CLASS_HINT)
+    })
 }
 
 fn missing(message: &str) -> Failure {

@@ -22,8 +22,11 @@ use crate::identity::{promotion, writer};
 use crate::refill::segment_plan::{self, end_of};
 use crate::refill::tag_siblings;
 use crate::server::role::AsOwner;
+use crate::server::transaction::{self, Outcome};
 use crate::server::{clock, log, sequence, wal};
 use crate::shmem::gate::Held;
+use crate::shmem::slot::Slot;
+use crate::shmem::tag_slot::TagSlot;
 use crate::{arguments, guard, settings};
 
 /// Reserves the next segment unless somebody else just did, or is doing so and it is early.
@@ -200,16 +203,34 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>, published: u64) -> Resu
 /// The step in force and what to reserve now: a tenth of the step first, because many tags are used little.
 fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
     let slot = entry.slot();
+    let is_emptied = was_emptied(slot);
     if first {
         return (entry.step.get(), StepPolicy::first_load(entry.step));
     }
     let previous = Step::new(slot.step.load(Ordering::Relaxed).cast_signed()).unwrap_or(entry.step);
     // The first, short reservation says nothing about how long a full one lasts.
     let full = entry.class.width_of(previous.get());
-    let lasted_ms = (slot.last_size.load(Ordering::Relaxed) >= full)
+    let is_measured = !is_emptied && slot.last_size.load(Ordering::Relaxed) >= full;
+    let lasted_ms = is_measured
         .then(|| boot_ms.saturating_sub(slot.last_refill_boot_ms.load(Ordering::Relaxed)));
     let step = entry.policy.next(previous, lasted_ms).get();
     (step, step)
+}
+
+/// Whether a transaction that was to drop the tag, and failed, emptied its word: how long the last reservation lasted says nothing of the load then. From
+/// now on the word is as any other. Nobody else closes it meanwhile, but for a DROP DATABASE, and what that notes stays.
+fn was_emptied(slot: &TagSlot) -> bool {
+    let closed_by = slot.closed_by().load(Ordering::Acquire);
+    if closed_by == 0 {
+        return false;
+    }
+    match transaction::outcome(closed_by) {
+        Outcome::Failed | Outcome::Forgotten => slot
+            .closed_by()
+            .compare_exchange(closed_by, 0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok(),
+        Outcome::Open | Outcome::Committed => false,
+    }
 }
 
 /// Ids to leave out because another writer wrote the bound and may have issued beyond what reached us. A note is written
@@ -284,9 +305,12 @@ pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
             format!("{above} is beyond the end of tag \"{}\"", entry.key.tag()),
         )
         .detail(format!("The tag ends at {}.", entry.end_max - 1))
-        .hint(format!(
-            "Raise its end first with SELECT keywright.alter_tag('{tag}', max => n)."
-        )));
+        .hint(match segment_plan::furthest_end(&entry) {
+            Some(end) => format!("Name the largest id in use: this tag {end}."),
+            None => {
+                format!("Raise its end first with SELECT keywright.alter_tag('{tag}', max => n).")
+            }
+        }));
     }
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let urgency = Urgency::Needed { deadline };

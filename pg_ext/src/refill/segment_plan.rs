@@ -28,6 +28,24 @@ fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
     }
 }
 
+/// Where a tag ends whose end cannot be raised, for a message.
+pub fn furthest_end(entry: &TagEntry) -> Option<String> {
+    if let Some(hiding) = entry.hiding
+        && entry.end_max > hiding.bits().largest()
+    {
+        return Some(format!("ends where {} bits do", hiding.bits().get()));
+    }
+    (entry.end_max >= i64::MAX.unsigned_abs()).then(|| "ends where bigint does".to_owned())
+}
+
+/// How many ids one call could have at most: those behind the last number that it could not begin at.
+fn ids_left(request: &RefillRequest, class: Residue) -> u64 {
+    let first = request.end_max.saturating_sub(request.available());
+    class
+        .index_from(request.end_max)
+        .saturating_sub(class.index_from(first))
+}
+
 /// The range that follows all that was reserved, and `gap`.
 ///
 /// # Errors
@@ -80,22 +98,14 @@ pub fn plan(
             )
             .detail(format!(
                 "{} ids are left and {need} were asked for.",
-                slot.word.remaining() / class.modulus()
+                ids_left(&request, class)
             ))
-            .hint(if let Some(hiding) = entry.hiding
-                && entry.end_max > hiding.bits().largest()
-            {
-                format!(
-                    "Use another tag: this one ends where {} bits do.",
-                    hiding.bits().get()
-                )
-            } else if entry.end_max < i64::MAX.unsigned_abs() {
-                format!(
+            .hint(match furthest_end(entry) {
+                Some(end) => format!("Use another tag: this one {end}."),
+                None => format!(
                     "Raise its end with SELECT keywright.alter_tag('{}', max => n), or use another tag.",
                     entry.key.tag()
-                )
-            } else {
-                "Use another tag: this one ends where bigint does.".to_owned()
+                ),
             })
         })
 }

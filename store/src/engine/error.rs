@@ -149,6 +149,26 @@ impl StoreError {
         }
     }
 
+    /// Whether a PostgreSQL server takes no sessions because it is starting or stopping.
+    pub(crate) fn is_starting_or_stopping(&self) -> bool {
+        const STATES: [SqlState; 3] = [
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+        ];
+        match self {
+            Self::Postgres(error) => error.code().is_some_and(|state| STATES.contains(state)),
+            Self::TimedOut { ms: _ }
+            | Self::Client(_)
+            | Self::Etcd(_)
+            | Self::File(_)
+            | Self::Redis(_)
+            | Self::Warned
+            | Self::Column { .. }
+            | Self::NotLocked => false,
+        }
+    }
+
     /// Whether nothing was done, because others came first, so that the transaction can be done again.
     pub(crate) fn is_again(&self) -> bool {
         matches!(

@@ -352,6 +352,9 @@ fn failure(address: &str, error: &StoreError) -> Failure {
         Cause::UpstreamUnreachable,
         format!("the server at {address} cannot be fed: {error}"),
     );
+    if error.is_starting_or_stopping() {
+        return failure;
+    }
     match error.is_refusal() {
         true => failure.hint(
             "the database of its url needs the extension, and its user EXECUTE on keywright.await_demand, keywright.feed_tag and keywright.handed_over",

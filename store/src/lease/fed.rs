@@ -143,6 +143,8 @@ pub enum NoTime {
         range: IdRange,
         /// When the first will be, milliseconds from now.
         wait_ms: i64,
+        /// It waits for what the store may have forgotten, and for nobody who is known to have one.
+        is_unknown: bool,
     },
     /// As much as may be was handed over.
     #[error(
@@ -256,6 +258,7 @@ fn claim(ids: &FedIds<'_>, asker: &TimeAsker, ahead: &Ahead) -> Result<TimeGrant
             return Err(NoTime::NoneFree {
                 range: ids.range,
                 wait_ms: free_ms.unwrap_or(i64::MAX).saturating_sub(ahead.now_ms),
+                is_unknown: free_ms == Some(ids.unknown_until_ms),
             });
         }
     };

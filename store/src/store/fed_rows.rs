@@ -248,7 +248,14 @@ fn failure(no_time: &NoTime) -> Failure {
         NoTime::GoneBack { .. } => failure.hint(
             "is it an old backup? keywright store restored says so to the store; then time is handed over when all that may be lost is past",
         ),
-        NoTime::NoneFree { .. } => failure.hint(
+        NoTime::NoneFree {
+            is_unknown: true, ..
+        } => failure.hint(
+            "wait: the store was made, restored or promoted a short while ago, and may not know what was handed over before; nothing else is to be done",
+        ),
+        NoTime::NoneFree {
+            is_unknown: false, ..
+        } => failure.hint(
             "wait, or have more numbers in fed_worker_ids; each start of a server takes another one until what was handed over is past",
         ),
         NoTime::FarEnough { .. } => {

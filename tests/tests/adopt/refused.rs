@@ -114,6 +114,15 @@ fn what_cannot_be_adopted_is_left_as_it_was() -> Result<()> {
     expect_cause(refused, Cause::AdoptRefused, "above READ COMMITTED");
     client.batch_execute("ROLLBACK")?;
     assert_eq!(column_default(&mut client, "t")?, before);
+    // Its own tag is not to be dropped, as for another one.
+    client.batch_execute(
+        "CREATE TABLE done (id bigserial); SELECT keywright.adopt('done', 'done', 'id'); INSERT INTO done DEFAULT VALUES",
+    )?;
+    let again = client.batch_execute("SELECT keywright.adopt('done', 'done', 'id')");
+    let message = "\"done\" exists already and has issued ids";
+    let error = expect_cause(again, Cause::TagExists, message);
+    assert!(error.detail.contains("from this tag already"), "{error:?}");
+    assert!(!error.hint.contains("drop_tag"), "{error:?}");
     // Changing one's mind leaves nothing behind either.
     client.batch_execute("BEGIN; SELECT keywright.adopt('n', 't', 'id'); ROLLBACK")?;
     assert_eq!(column_default(&mut client, "t")?, before);

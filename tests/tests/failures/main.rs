@@ -142,7 +142,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
                 cause,
                 "1 to 10000 ids in one call, not 0",
             )?;
-            (error, "ids_per_call_max")
+            (error, "1 or more, up to keywright.ids_per_call_max")
         }
         Cause::ArgumentNull => {
             let error = refused("", "SELECT next_biz_id(NULL)", cause, "must not be null")?;
@@ -154,6 +154,13 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
                 "SELECT snowflake_decode(-5)",
                 cause,
                 "id -5 is negative",
+            )?;
+            assert!(error.hint.contains("negative"), "{error:#?}");
+            let error = refused(
+                "",
+                "SELECT snowflake_decode(9007199254740993, 'js53')",
+                cause,
+                "bits set that the layout does not use",
             )?;
             (error, "Name the layout")
         }

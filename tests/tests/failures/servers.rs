@@ -33,6 +33,7 @@ pub(super) fn on_a_server_of_its_own(cause: Cause) -> Result<(SqlError, &'static
                 cause,
                 "no room in shared memory for tag \"b\"",
             )?;
+            assert!(error.hint.contains("rolled back"), "{error:#?}");
             (error, "Raise keywright.tags_max")
         }
         Cause::WorkersFull => {

@@ -120,6 +120,30 @@ fn dropping_and_creating_does_not_run_ahead_of_the_clock() -> Result<()> {
     Ok(())
 }
 
+/// A drop that is rolled back says nothing of how many ids a tag needs.
+#[test]
+fn a_drop_that_is_rolled_back_leaves_the_step_of_a_tag() -> Result<()> {
+    const STEP: &str = "SELECT step FROM keywright.stats WHERE tag = 'orders'";
+    let server = server()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.create_tag('orders', step => 100);
+         SELECT next_biz_ids('orders', 300); SELECT next_biz_ids('orders', 150)",
+    )?;
+    let before = query_i64(&mut client, STEP)?;
+    for drop in [
+        "DROP EXTENSION keywright",
+        "SELECT keywright.drop_tag('orders')",
+    ] {
+        for _ in 0..5 {
+            client.batch_execute(&format!("BEGIN; {drop}; ROLLBACK"))?;
+            client.batch_execute("SELECT next_biz_id('orders')")?;
+        }
+        assert_eq!(query_i64(&mut client, STEP)?, before, "{drop}");
+    }
+    Ok(())
+}
+
 /// A number that was never used needs no safety distance: the first id is of now.
 #[test]
 fn unused_worker_id_starts_now() -> Result<()> {

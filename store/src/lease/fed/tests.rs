@@ -82,6 +82,7 @@ fn nobody_begins_in_the_future() {
     let expected = NoTime::NoneFree {
         range: RANGE,
         wait_ms: 1,
+        is_unknown: false,
     };
     assert_eq!(none, Err(expected));
     let grant = plan(&rows, &asker("c", None), NOW_MS).unwrap();
@@ -152,6 +153,7 @@ fn what_another_server_wrote_may_be_as_far_as_any_bound() {
             none,
             Err(NoTime::NoneFree {
                 wait_ms: 50_000,
+                is_unknown: true,
                 ..
             })
         ),
