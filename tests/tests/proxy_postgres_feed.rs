@@ -262,7 +262,10 @@ fn a_tag_that_ends_is_issued_to_its_end() -> Result<()> {
     };
     ProxyProcess::said(&config, &["init"])?;
     let above = (LAST - LEFT).to_string();
-    ProxyProcess::said(&config, &["advance", "orders", "--above", &above])?;
+    ProxyProcess::said(
+        &config,
+        &["advance", "orders", "--above", &above, "--use-up"],
+    )?;
     let program = ProxyProcess::start(config)?;
     let mut client = server.client("shop")?;
     let draw = format!("SELECT max(next_biz_id('orders')) FROM generate_series(1, {LEFT})");

@@ -246,5 +246,21 @@ fn tags_are_raised_by_init_and_by_hand(flavour: Flavour) -> Result<()> {
         &String::from_utf8(output.stderr)?,
         &["tag \"order\" is not in"],
     );
+    // One digit too many is for ever.
+    server.run(
+        "keywright",
+        "UPDATE keywright_segment SET id_max = 2147483647",
+    )?;
+    let to_the_end = ["advance", "orders", "--above", "2147483647"];
+    let output = ProxyProcess::command(&config, &to_the_end)?;
+    assert!(!output.status.success());
+    assert_has(&String::from_utf8(output.stderr)?, &["--use-up"]);
+    assert_eq!(next()?, "70001");
+    let used_up = [to_the_end.as_slice(), &["--use-up"]].concat();
+    let said = ProxyProcess::said(&config, &used_up)?;
+    assert_has(
+        &said,
+        &["tag \"orders\" has no ids left: 2147483647 is its largest"],
+    );
     Ok(())
 }

@@ -5,12 +5,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use keywright_core::{Layout, Tag};
-use keywright_store::Above;
+use keywright_store::{Above, TagListing};
 
 use super::{File, of_store, runtime};
 
 /// A moment further ahead of the clock is taken for a mistake, milliseconds: until it has come there would be no keys.
 const AHEAD_MS_MAX: i64 = 86_400_000;
+
+/// Less than one in so many of the ids that a tag has left is taken for a mistake, too: a bound never goes down.
+const LEFT_PARTS_MAX: u64 = 100;
+
+/// The largest id of a tag whose table does not say one.
+const ID_MAX: u64 = i64::MAX.unsigned_abs();
 
 #[derive(Args)]
 pub(crate) struct Advance {
@@ -32,6 +38,9 @@ pub(crate) struct Advance {
     /// No later snowflake or readable id has a time before this one, unix milliseconds.
     #[arg(long, value_name = "UNIX_MS")]
     above_ms: Option<i64>,
+    /// With --above: raise a tag also where that leaves it none of its ids, or almost none.
+    #[arg(long, requires = "above")]
+    use_up: bool,
 }
 
 impl Advance {
@@ -48,11 +57,25 @@ impl Advance {
                 Some(_),
             ) => bail!("--store is for a tag: all else is in the store that has no tags"),
         };
-        let next = runtime()?.block_on(keys.advance(&above));
+        let runtime = runtime()?;
+        let listing = match &above {
+            Above::Tag { tag, id: _ } => runtime.block_on(keys.listing(tag)),
+            Above::Snowflake { .. }
+            | Above::SnowflakeMoment { .. }
+            | Above::ReadableMoment { .. } => Ok(None),
+        };
+        let listing = listing.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        if let (Above::Tag { tag, id }, Some(listing), false) = (&above, &listing, self.use_up) {
+            leave_enough(tag, *id, listing)?;
+        }
+        let next = runtime.block_on(keys.advance(&above));
         let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let largest = listing.as_ref().map_or(ID_MAX, largest_of);
         match above {
-            Above::Tag { tag, id } if next > i64::MAX.unsigned_abs() => {
-                println!("tag \"{tag}\" has no ids left: {id} is the largest that there is");
+            Above::Tag { tag, id: _ } if next > largest => {
+                println!(
+                    "tag \"{tag}\" has no ids left: {largest} is its largest; programs use up first what they have reserved before"
+                );
             }
             Above::Tag { tag, id: _ } => {
                 println!(
@@ -110,6 +133,24 @@ impl Advance {
     }
 }
 
+fn largest_of(listing: &TagListing) -> u64 {
+    listing.id_max.unwrap_or(ID_MAX)
+}
+
+/// Refuses what would use up a tag. What is beyond its end the store refuses.
+fn leave_enough(tag: &Tag, id: u64, listing: &TagListing) -> Result<()> {
+    let largest = largest_of(listing);
+    let left = largest.saturating_add(1).saturating_sub(listing.next);
+    let then = largest.saturating_sub(id).min(left);
+    let uses_up = then == 0 || then < left / LEFT_PARTS_MAX;
+    if id <= largest && then < left && uses_up {
+        bail!(
+            "{id} would leave tag \"{tag}\" {then} of the {left} ids that it has left, and a tag never goes back: say --use-up if that is meant"
+        );
+    }
+    Ok(())
+}
+
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -121,10 +162,10 @@ fn now_ms() -> i64 {
 mod tests {
     use std::path::PathBuf;
 
-    use keywright_core::Layout;
-    use keywright_store::Above;
+    use keywright_core::{Layout, Tag};
+    use keywright_store::{Above, TagListing, TagOrder};
 
-    use super::{AHEAD_MS_MAX, Advance, File};
+    use super::{AHEAD_MS_MAX, Advance, File, leave_enough};
 
     const NOW_MS: i64 = 1_795_219_200_000;
 
@@ -137,6 +178,7 @@ mod tests {
             store: None,
             above,
             above_ms,
+            use_up: false,
         };
         advance.above(&Layout::parse("twitter")?, NOW_MS)
     }
@@ -169,5 +211,38 @@ mod tests {
         ] {
             assert!(above(of, id, unix_ms).is_err(), "{of} {id:?} {unix_ms:?}");
         }
+    }
+
+    #[test]
+    fn what_would_use_a_tag_up_is_refused() -> anyhow::Result<()> {
+        const LARGEST: u64 = i64::MAX.unsigned_abs();
+        let tag = Tag::parse("orders")?;
+        for (next, id_max, id, is_refused) in [
+            (5, Some(2_147_483_647), 2_147_483_647, true),
+            (5, Some(2_147_483_647), 2_147_483_640, true),
+            (5, Some(2_147_483_647), 2_000_000_000, false),
+            (5, None, LARGEST, true),
+            (5, None, LARGEST - 300, true),
+            // Near its end already, or at it.
+            (140, Some(150), 149, false),
+            (140, Some(150), 150, true),
+            (150, Some(150), 149, false),
+            (151, Some(150), 150, false),
+            (1_000, Some(150), 150, false),
+            // The store has a better answer.
+            (5, Some(150), 151, false),
+        ] {
+            let listing = TagListing {
+                tag: "orders".to_owned(),
+                next,
+                id_max,
+                step: 1_000,
+                order: Some(TagOrder::Distinct),
+                hiding: Ok(None),
+            };
+            let refused = leave_enough(&tag, id, &listing).is_err();
+            assert_eq!(refused, is_refused, "{next} {id_max:?} {id}");
+        }
+        Ok(())
     }
 }

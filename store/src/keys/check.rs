@@ -117,6 +117,19 @@ impl Keys {
         }
     }
 
+    /// What the tag's own store says of it; nothing: it is not there, or the store gives ranges and says nothing of where a tag is.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn listing(&self, tag: &Tag) -> Result<Option<TagListing>, Failure> {
+        let keys = self.further_of(tag).unwrap_or(self);
+        if keys.gives_ranges_only() {
+            return Ok(None);
+        }
+        let mut rows = keys.tags_here().await?.into_iter();
+        Ok(rows.find(|row| keys.names(row, tag)))
+    }
+
     /// Those tags that are not in this store.
     pub(super) async fn missing_here(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
         if tags.is_empty() {

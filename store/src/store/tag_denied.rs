@@ -58,16 +58,19 @@ pub(super) fn settling() -> Failure {
 }
 
 /// What another server may have given away since is all that there is. Whoever knows better can say so.
-pub(super) fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
+///
+/// How large the gap is is not said: it grows with time, and a text that is another one each time is logged each time.
+pub(super) fn eaten(tag: &Tag, row: &TagRow) -> Denied {
     let failure = Failure::new(
         Cause::TagExhausted,
         format!(
-            "tag \"{tag}\" is exhausted: another server wrote its bound {}, and a safety gap of {gap} ids above it ends beyond {}",
+            "tag \"{tag}\" is exhausted: another server wrote its bound {}, or the store was restored, and the safety gap above it ends beyond {}",
             row.number, row.id_max
         ),
     );
     Denied::Other(failure.hint(
-        "if the highest id in use on all servers is known, set hi above it and server to NULL in the tag's row",
+        "a larger id_max, if its columns hold larger ids; else, where the highest id that was given is known, stop all programs, set hi above it and server to \
+         NULL in the tag's row, and remove its rows of keywright_returned",
     ))
 }
 

@@ -189,9 +189,9 @@ fn worthless(request: &ReservationRequest<'_>, row: &TagRow) -> Option<Worthless
 fn planned(tag: &Tag, row: &TagRow, ask: &Ask) -> Result<Reservation, Denied> {
     plan_reservation(row, ask).map_err(|exhausted| {
         let is_nothing_left = plan_reservation(row, &Ask { need: 0, ..*ask }).is_err();
-        match gap_before(row, ask) {
-            gap if gap > 0 && is_nothing_left => eaten(tag, gap, row),
-            _ => Denied::Exhausted(exhausted),
+        match gap_before(row, ask) > 0 && is_nothing_left {
+            true => eaten(tag, row),
+            false => Denied::Exhausted(exhausted),
         }
     })
 }
