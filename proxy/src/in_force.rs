@@ -196,8 +196,15 @@ impl InForce {
         let mut state = self.state();
         state.seen = seen;
         let snapshot = self.snapshot_of(&state)?;
-        self.give.send_replace(Arc::new(snapshot));
+        self.hand_out(snapshot);
         Ok(())
+    }
+
+    /// Connections follow it from here on. What only earlier ones gave keys of is given up.
+    fn hand_out(&self, snapshot: ConfigSnapshot) {
+        let used = snapshot.used();
+        self.give.send_replace(Arc::new(snapshot));
+        self.keys.use_only(&used);
     }
 
     fn snapshot_of(&self, state: &State) -> Result<ConfigSnapshot> {
@@ -215,7 +222,7 @@ impl InForce {
         match self.snapshot_of(state) {
             Ok(snapshot) => {
                 self.counters.traffic.publish(state.version);
-                self.give.send_replace(Arc::new(snapshot));
+                self.hand_out(snapshot);
                 Ok(())
             }
             Err(error) => Err(error),

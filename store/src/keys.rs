@@ -13,6 +13,7 @@ mod moved;
 mod order;
 pub(crate) mod relocation;
 mod several;
+mod use_only;
 mod users;
 
 use std::collections::HashMap;
@@ -184,7 +185,7 @@ impl Keys {
         })))
     }
 
-    /// The source of a spec: the same one for the same spec. It begins to load at once, in the background.
+    /// The source of a spec: the same one for the same spec. It begins to load at once, in the background. [`Keys::use_only`] ends that.
     ///
     /// # Errors
     /// [`Cause::Draining`] after [`Keys::hand_back`].
@@ -205,6 +206,7 @@ impl Keys {
             return Err(draining());
         }
         if let Some(source) = sources.by_spec.get(spec) {
+            source.want();
             return Ok(source.clone());
         }
         let supply = match spec {
@@ -219,6 +221,7 @@ impl Keys {
             }
         };
         let source = Source::new(spec.clone(), self.0.settings.limits.range_ids_max, supply);
+        source.want();
         sources.by_spec.insert(spec.clone(), source.clone());
         Ok(source)
     }

@@ -1,10 +1,11 @@
 //! What connections follow: rules, sources of keys and TLS as they are in force, replaced as a whole.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::Result;
 use keywright_session::{Mode, RuleAdmission, Rules, Traffic};
-use keywright_store::{Keys, Source};
+use keywright_store::{KeySpec, Keys, Source};
 
 use crate::config::Config;
 use crate::config::listener::Protection;
@@ -133,6 +134,14 @@ impl ConfigSnapshot {
     /// A key port, by its place in the configuration.
     pub(crate) fn port(&self, at: usize) -> Option<Arc<PortKeys>> {
         self.ports.get(at).cloned()
+    }
+
+    /// What its rules and key ports give keys of.
+    pub(crate) fn used(&self) -> HashSet<KeySpec> {
+        let of_rules = self.sources.iter().flatten();
+        let of_ports = self.ports.iter().flat_map(|port| port.sources());
+        let all = of_rules.chain(of_ports);
+        all.map(|source| source.spec().clone()).collect()
     }
 
     pub(crate) fn rules(&self, listener: usize) -> Option<Arc<Rules>> {

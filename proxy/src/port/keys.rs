@@ -161,6 +161,15 @@ impl PortKeys {
         self.names.get(name)
     }
 
+    /// Where keys come from that are given now.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+        let named = self.names.values();
+        named.filter_map(|named| match &named.gives {
+            Gives::Keys(source) => Some(source),
+            Gives::Unknown | Gives::Held | Gives::Left => None,
+        })
+    }
+
     /// All names, in order.
     pub(crate) fn names(&self) -> Vec<&Arc<NamedKeys>> {
         let mut names: Vec<_> = self.names.values().collect();

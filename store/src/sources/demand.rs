@@ -26,6 +26,8 @@ pub(crate) struct Demand {
     waiters_max: u32,
     /// Somebody asked since the task looked last.
     asked: AtomicBool,
+    /// Somebody may want keys at any time.
+    wanted: AtomicBool,
     wake: Notify,
     answered: Notify,
     waiting: Waiting,
@@ -80,6 +82,7 @@ impl Demand {
             wait_ms_max,
             waiters_max,
             asked: AtomicBool::new(false),
+            wanted: AtomicBool::new(true),
             wake: Notify::new(),
             answered: Notify::new(),
             waiting: Waiting::default(),
@@ -117,6 +120,26 @@ impl Demand {
     pub(crate) fn begin_anew(&self) {
         *self.trouble() = None;
         self.ask();
+    }
+
+    /// Somebody may want keys at any time from here on.
+    pub(crate) fn want(&self) {
+        if !self.wanted.swap(true, Ordering::AcqRel) {
+            *self.trouble() = None;
+            self.insist();
+        }
+    }
+
+    /// Nobody wants keys any more, but for who is at it and waits: nothing is kept ready, and that there is nothing is no trouble.
+    pub(crate) fn want_no_more(&self) {
+        if self.wanted.swap(false, Ordering::AcqRel) {
+            self.insist();
+        }
+    }
+
+    /// Whether somebody may want keys at any time.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
     }
 
     /// Asks for a refill that a statement waits for. The statement has a place, so whoever reads `asked` next counts it.
@@ -244,6 +267,16 @@ impl Demand {
                 Some(_) => {}
             }
         }
+    }
+
+    /// Whether nothing is to be kept ready: nobody wants keys, and nobody waits for some. Nothing is in trouble then.
+    pub(crate) fn rests(&self) -> bool {
+        let rests = !self.is_wanted() && self.waiting.is_empty();
+        if rests {
+            *self.trouble() = None;
+            self.put_off_nothing();
+        }
+        rests
     }
 
     /// The largest request that waits now and is not put off; 0: there is none.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::seat::confirming::Confirmation;
 use crate::sources::buckets::Buckets;
+use crate::sources::demand::Demand;
 use crate::sources::ordered::{Ordered, Unconfirmed};
 use crate::sources::segment::SegmentSupply;
 use crate::sources::stats::{Remaining, SourceStats};
@@ -58,6 +59,22 @@ impl Source {
         match &self.0.supply {
             Supply::Time(supply) => Some(Arc::clone(supply)),
             Supply::Segment(_) | Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
+        }
+    }
+
+    /// The asking and waiting of what it draws from, where that is its own.
+    pub(crate) fn demand(&self) -> Option<&Demand> {
+        match &self.0.supply {
+            Supply::Segment(supply) => Some(&supply.demand),
+            Supply::Time(supply) => Some(&supply.demand),
+            Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
+        }
+    }
+
+    /// Somebody uses it from here on.
+    pub(crate) fn want(&self) {
+        if let Some(demand) = self.demand() {
+            demand.want();
         }
     }
 

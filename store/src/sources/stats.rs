@@ -56,7 +56,7 @@ pub struct SourceStats {
     pub rate_per_s: u64,
     /// The worker id that is leased; the bucket for `readable`.
     pub worker_id: Option<u32>,
-    /// What keeps it from refilling now.
+    /// What keeps it from refilling now; nothing where nobody uses it.
     pub trouble: Option<String>,
 }
 
@@ -80,7 +80,9 @@ impl SourceStats {
             refused: read(&figures.refused),
             rate_per_s: read(&figures.rate_per_s),
             worker_id,
-            trouble: demand.last_failure().map(|failure| failure.to_string()),
+            trouble: (demand.last_failure())
+                .filter(|_| demand.is_wanted())
+                .map(|failure| failure.to_string()),
         }
     }
 }

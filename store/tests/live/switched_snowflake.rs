@@ -1,6 +1,6 @@
 //! Tables that go over to snowflake ids, as the store keeps it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use keywright_core::{Cause, Preset};
@@ -10,7 +10,7 @@ use keywright_store::switch::{
 use keywright_store::{Clock, KeySpec, RawSnowflakeSettings, RawStoreSettings, SystemClock};
 use keywright_testkit::Result;
 
-use crate::common::{Engine, Schema, open, open_with, runtime, small_steps, tag};
+use crate::common::{Engine, Schema, open, open_with, runtime, small_steps, tag, until};
 use crate::switches::{change, generation, here, in_force, recorded, space};
 
 /// All leases of the layout are one key space: who did not hear of the switch gets no more of it, and everybody begins above.
@@ -84,6 +84,57 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
             keys.follow(&KeySpace::Snowflake, 3);
             let first = source.take(1, true).await?.number(0).unwrap_or(0);
             assert!(first >= native, "{first} {native}");
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// No rule of the program has them any more: it wants no worker id, and that it cannot have one is no trouble. When a rule has them again, so has it.
+#[test]
+fn keys_that_tables_have_left_are_no_trouble_and_hold_no_worker_id() -> Result<()> {
+    const HOLDERS: &str = "SELECT COUNT(*) FROM keywright_worker WHERE owner IS NOT NULL";
+    for engine in Engine::ALL {
+        let schema = Schema::of(engine, "kw_switch_unused")?;
+        runtime()?.block_on(async {
+            let snowflake = RawSnowflakeSettings {
+                lease_ms: 1_000,
+                ..RawSnowflakeSettings::default()
+            };
+            let keys = open_with(&schema.raw(), &snowflake)?;
+            keys.init().await?;
+            let board = Switchboard::new(&keys);
+            go_over_to_snowflake_ids(&board).await?;
+            let source = keys.source(&KeySpec::Snowflake)?;
+            keys.follow(&KeySpace::Snowflake, 1);
+            let first = source.take(1, true).await?.number(0);
+            let off = board.begin(&[change(Some("snowflake"), None)]).await?;
+            let off = off.unwrap();
+            let committed = board.commit(off, Reached::default(), here());
+            assert_eq!(committed.await?, Committed::Done);
+            assert!(board.complete(off).await?);
+
+            // The lease has run out, and those that can be had are of a later generation than the program follows.
+            schema.sql("UPDATE keywright_worker SET owner = NULL, epoch = epoch + 1")?;
+            let has_trouble = || keys.stats().iter().any(|of| of.trouble.is_some());
+            until("trouble", has_trouble).await;
+            let none = HashSet::new();
+            keys.use_only(&none);
+            assert!(!has_trouble());
+
+            go_over_to_snowflake_ids(&board).await?;
+            keys.follow(&KeySpace::Snowflake, 3);
+            assert_eq!(schema.number(HOLDERS)?, 0);
+            let again = keys.source(&KeySpec::Snowflake)?;
+            assert!(again.take(1, true).await?.number(0) > first);
+            assert_eq!(schema.number(HOLDERS)?, 1);
+            keys.use_only(&none);
+            until("a lease that was given up", || {
+                schema.number(HOLDERS).is_ok_and(|held| held == 0)
+            })
+            .await;
+            // Who is still at it is served.
+            again.take(1, true).await?;
             Ok::<(), anyhow::Error>(())
         })?;
     }

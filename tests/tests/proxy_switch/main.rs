@@ -359,6 +359,15 @@ fn snowflake_ids_come_and_go(flavour: Flavour) -> Result<()> {
             matches!(direct.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno));
         assert_eq!(is_refused, mode == "rewrite", "{direct:?}");
         last = if is_refused { last } else { id(direct)? };
+        // Who has no tables with snowflake ids holds no worker id, and is ready without.
+        let held = if expected == "snowflake" { "1" } else { "0" };
+        let holders = "SELECT COUNT(*) FROM keywright.keywright_worker WHERE owner IS NOT NULL";
+        wait_until("who holds worker ids", WAIT_MAX, || {
+            Ok(shop.server.wire("shop")?.rows(holders)? == [[held.to_owned()]])
+        })?;
+        wait_until("a program that is ready", WAIT_MAX, || {
+            Ok(proxy.http_get("/readyz")?.0 == 200)
+        })?;
     }
     Ok(())
 }

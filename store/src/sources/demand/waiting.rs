@@ -43,6 +43,11 @@ impl Waiting {
         most.map_or(0, |(need, _)| *need)
     }
 
+    /// Whether nobody does.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiters().all == 0
+    }
+
     fn leave(&self, need: u64) {
         let mut waiters = self.waiters();
         waiters.all = waiters.all.saturating_sub(1);
@@ -182,9 +187,11 @@ mod tests {
         drop(other);
         assert_eq!(waiting.most_below(u64::MAX), 3);
         assert_eq!(waiting.most_below(3), 0);
+        assert!(!waiting.is_empty());
         assert!(waiting.enter(1, 3).is_some());
         drop(small);
         assert_eq!(waiting.most_below(u64::MAX), 0);
+        assert!(waiting.is_empty());
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Refilling {
     }
 }
 
-/// Refills until the source is closed.
+/// Refills until the source is closed, as long as somebody uses it.
 ///
 /// `elsewhere`: other stores that are asked before any range is taken, where the store cannot say itself that the tag is closed in them.
 pub(crate) async fn run(
@@ -72,6 +72,9 @@ pub(crate) async fn run(
     state.is_away = supply.publish_part(0);
     supply.demand.ask();
     while supply.demand.asked(None).await {
+        if supply.demand.rests() {
+            continue;
+        }
         let need = supply.demand.need();
         if supply.is_full(need) && !state.is_away {
             supply.demand.succeeded();

@@ -56,7 +56,7 @@ struct Keeper {
     restarts: u64,
 }
 
-/// Keeps a lease until the source is closed; then gives it up.
+/// Keeps a lease until the source is closed, then gives it up. So it does while nobody uses the source.
 pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limits) {
     let mut backoff = Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max);
     let renew = Duration::from_millis(supply.settings.lease_ms / RENEWALS_PER_LEASE);
@@ -86,6 +86,11 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
             break;
         }
         keeper.supply.demand.end_put_offs();
+        if keeper.supply.demand.rests() {
+            keeper.release().await;
+            failed = false;
+            continue;
+        }
         let result = match keeper.held.take() {
             None => keeper.take_over().await,
             Some(held) if keeper.is_dropped() => {
@@ -262,12 +267,12 @@ impl Keeper {
     }
 
     async fn release(&mut self) {
-        if let Some(lease) = self.supply.lease.swap(None) {
-            lease.words.drain();
-        }
+        self.drain();
         let Some(held) = self.held.take() else {
             return;
         };
+        // Whoever takes one later still knows how far this one came.
+        self.last = Some(held.clone());
         let release = ReleaseLease {
             space: self.supply.space.name(),
             held: &held,
