@@ -214,7 +214,7 @@ fn check_age(rows: &[LeaseRow], claimant: &Claimant, era: &Era) -> Result<(), No
     };
     let bound_ms = claimant.gone_back_from_ms.unwrap_or(last.published_ms);
     let row = rows.iter().find(|row| row.worker_id == last.worker_id);
-    let is_its_behind = row.map_or(era.floor_ms, |row| row.hi_ms) < bound_ms;
+    let is_its_behind = is_behind(row, bound_ms, era);
     let has_gone_back = match claimant.gone_back_from_ms {
         Some(_) => is_its_behind || rows.iter().any(|row| row.hi_ms < bound_ms),
         None => is_its_behind && last.server == claimant.server,
@@ -226,6 +226,11 @@ fn check_age(rows: &[LeaseRow], claimant: &Claimant, era: &Era) -> Result<(), No
         });
     }
     Ok(())
+}
+
+/// Whether the store says less of a worker id than that its bound was committed. Where there is no row, ids begin where all do that have none.
+pub(crate) fn is_behind(row: Option<&LeaseRow>, bound_ms: i64, era: &Era) -> bool {
+    row.map_or(era.floor_ms, |row| row.hi_ms) < bound_ms
 }
 
 /// Whether somebody holds it, and has renewed it in time.

@@ -12,6 +12,7 @@ pub(crate) mod gone_back;
 pub(crate) mod home_rows;
 pub(crate) mod late;
 pub(crate) mod lease_list;
+pub(crate) mod lease_marks;
 pub(crate) mod lease_rows;
 pub(crate) mod look_back;
 pub(crate) mod moved_rows;

@@ -6,6 +6,8 @@ use keywright_core::{Cause, Tag};
 
 use super::Keys;
 use crate::failure::Failure;
+use crate::store::lease_list::WorkerRow;
+use crate::store::lease_marks::marked_ms;
 use crate::store::order_rows::{LookForLoss, may_lose};
 use crate::store::ranges::{LookAtTags, Looked};
 use crate::store::schema::InspectSchema;
@@ -86,11 +88,38 @@ impl Keys {
             let lacks = self.lacks_numbers().await;
             findings.extend(lacks.map(|failure| finding(Severity::Error)(failure.to_string())));
         }
+        if findings.iter().all(|its| its.severity == Severity::Warning) {
+            let behind = self.leases_behind().await;
+            let behind = behind.unwrap_or_else(|failure| vec![failure.to_string()]);
+            findings.extend(behind.into_iter().map(finding(Severity::Error)));
+        }
         // Without their table it would be said once more.
         if !seen.lacks_tags {
             findings.extend(self.check_tags(tags).await);
         }
         findings
+    }
+
+    /// Worker ids whose bounds were put back to an older state, as a program has seen.
+    async fn leases_behind(&self) -> Result<Vec<String>, Failure> {
+        let rows = self.workers().await?;
+        let behind: Vec<(&WorkerRow, i64)> = rows
+            .iter()
+            .filter_map(|row| {
+                let seen_ms = marked_ms(row.holder.as_deref()?)?;
+                (seen_ms > row.hi_ms).then_some((row, seen_ms))
+            })
+            .collect();
+        let told = behind.iter().map(|(row, seen_ms)| {
+            let WorkerRow { space, worker_id, hi_ms, .. } = row;
+            let of_space = behind.iter().filter(|(other, _)| other.space == *space);
+            let above_ms = of_space.map(|(_, seen_ms)| *seen_ms).max().unwrap_or(*seen_ms);
+            format!(
+                "the store has gone back: the bound of {space} worker id {worker_id} was {seen_ms}, and is {hi_ms}; run keywright advance {space} --above-ms {above_ms}, \
+                 or a later moment if ids carry one"
+            )
+        });
+        Ok(told.collect())
     }
 
     /// What a store that gives ranges only says of tags.

@@ -10,14 +10,15 @@ use super::uptime::{started_ms, was_started_since};
 use super::worker_id_rows::RecordedIds;
 use super::worker_row::NewOwner;
 use super::{
-    Link, Row, StoreError, Transaction, bucket_rows, column, number_table, values, worker_id_rows,
+    Link, Row, StoreError, Transaction, bucket_rows, column, lease_marks, number_table, values,
+    worker_id_rows,
 };
 use crate::clock::Clock;
 use crate::engine::words::Words;
 use crate::lease::space::Space;
 use crate::lease::{
-    Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
-    standing,
+    Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, is_behind,
+    plan_claim, standing,
 };
 use crate::worker_ids::{IdRange, WorkerIds};
 
@@ -81,7 +82,9 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
         let claim = match claim {
             Ok(claim) => claim,
             Err(no_lease) => {
-                link.rollback().await?;
+                let whose = (self.space.name(), claimant.owner.as_str(), self.holder);
+                let is_told = lease_marks::tell(&no_lease, &rows, whose, link).await?;
+                link.end(is_told).await?;
                 return Ok(Err(no_lease));
             }
         };
@@ -199,6 +202,8 @@ pub(crate) enum Extension {
     /// It says what we wrote last, but may have expired, and the store's server may have been started since we wrote it. If an older state was put back
     /// then, somebody else may have had it in between: it is to be taken over anew.
     Doubtful,
+    /// The store says less of it than was committed: it is not to be had anew before somebody has said how far ids were given.
+    GoneBack,
     /// It is not ours any more.
     Lost,
 }
@@ -250,8 +255,13 @@ impl Transaction<Extension> for ExtendLease<'_> {
                 return Ok(Extension::Superseded);
             }
             Standing::Lost => {
+                let has_gone_back = self.held.server == link.server.identity
+                    && is_behind(found.as_ref(), self.held.published_ms, &era);
                 link.rollback().await?;
-                return Ok(Extension::Lost);
+                return Ok(match has_gone_back {
+                    true => Extension::GoneBack,
+                    false => Extension::Lost,
+                });
             }
         };
         let planned = self.request.map(|request| {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use keywright_core::Cause;
-use keywright_store::{Above, Failure, Finding, KeySpec, Keys, RawStoreSettings, Source};
+use keywright_store::{Above, Failure, Finding, KeySpec, Keys, RawStoreSettings, Severity, Source};
 use keywright_testkit::{Flavour, Result, Upstream, scratch_dir};
 
 use crate::common::{
@@ -380,8 +380,16 @@ fn leases_that_went_back_are_not_taken_until_they_are_advanced(engine: Engine) -
         schema.sql(&updates.join(";"))?;
         let advice = "keywright advance snowflake --above-ms ";
         two.are_refused(advice).await;
-        // A program that has seen nothing takes a worker id: that mends nothing for those who have.
+        // Who asks whether the store is ready is told, too.
         let fresh = open(&schema.raw())?;
+        let is_told = async || {
+            let findings = fresh.check(&[]).await;
+            let is_it =
+                |of: &Finding| of.severity == Severity::Error && of.message.contains(advice);
+            findings.iter().any(is_it)
+        };
+        assert!(is_told().await);
+        // A program that has seen nothing takes a worker id: that mends nothing for those who have.
         let newcomer = fresh.source(&KeySpec::Snowflake)?;
         newcomer.take(1, true).await?;
         let unix_ms = two.are_refused(advice).await.cast_signed();
@@ -389,6 +397,7 @@ fn leases_that_went_back_are_not_taken_until_they_are_advanced(engine: Engine) -
         fresh.advance(&Above::SnowflakeMoment { unix_ms }).await?;
         while two.take(1).await.is_err() {}
         assert!(two.log.max() > highest);
+        assert!(!is_told().await);
         // By an id, too.
         let id = two.log.max().cast_signed() + (60_000 << 22);
         fresh.advance(&Above::Snowflake { id }).await?;

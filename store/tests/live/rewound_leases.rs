@@ -2,6 +2,8 @@
 //! else has its worker id.
 
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::switch::{Committed, Reached, Switchboard};
@@ -23,6 +25,9 @@ const PAST_SKEW_MS: u32 = 700_000;
 /// A lease that is not renewed during a test unless there is a reason. The server's clock does not go with those of programs: a lease that has expired by
 /// theirs only is in doubt.
 const LONG_LEASE_MS: u64 = 3_000_000;
+
+/// A holder looks within half a second.
+const FOUND_OUT_MAX: Duration = Duration::from_secs(90);
 
 /// Insists on worker id 7.
 fn insists(lease_ms: u64) -> RawSnowflakeSettings {
@@ -99,10 +104,24 @@ fn a_holder_finds_out_behind_a_restart_that_its_lease_was_put_back() -> Result<(
             take(&source, &log, "holder", 20).await?;
             server.sql("UPDATE keywright_worker SET hi_ms = hi_ms - 1000")?;
             server.restart()?;
-            until("a holder that has found out", || {
-                holder.worker_id().is_none()
-            })
-            .await;
+            // The first thing that is said of it, which the log has, too, is what has happened: nobody took its lease over.
+            let since = Instant::now();
+            loop {
+                let mut sources = holder.stats().into_iter();
+                let said = sources
+                    .find_map(|source| source.trouble)
+                    .unwrap_or_default();
+                if said.contains("the store has gone back") {
+                    break;
+                }
+                assert!(!said.contains("was taken over"), "{said}");
+                assert!(
+                    since.elapsed() < FOUND_OUT_MAX,
+                    "it has not found out: {said}"
+                );
+                thread::yield_now();
+            }
+            assert_eq!(holder.worker_id(), None);
             let refused = take_until_refused(&source, &log, "holder").await;
             assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
             Ok::<(), anyhow::Error>(())

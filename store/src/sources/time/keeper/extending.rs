@@ -80,7 +80,8 @@ impl Keeper {
                 self.suspend(&held);
                 Err(Some(0))
             }
-            Ok(Extension::Doubtful) => {
+            // Whoever asks for it anew is told why there is none.
+            Ok(Extension::Doubtful | Extension::GoneBack) => {
                 self.drain();
                 self.last = Some(held);
                 self.take_over().await
