@@ -24,6 +24,10 @@ impl Keys {
                 false => unused.extend(source.demand()),
             }
         }
+        // Also where an earlier snapshot that lacks it was handed out meanwhile.
+        for demand in &in_use {
+            demand.want();
+        }
         for demand in unused {
             // Several may draw from one: all readable keys do.
             if !in_use.iter().any(|its| std::ptr::eq(*its, demand)) {
