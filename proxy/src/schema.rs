@@ -43,4 +43,4 @@ pub use snapshot::{
     Settings, Snapshot, StatementContext, Surroundings, SwitchContext, Table, Trigger, Unshown,
 };
 pub use take::{ADMIN_SQL_MODE, Taken, connect, take, take_all};
-pub use unshown::{Heard, shown};
+pub use unshown::{TableAnswer, shown};

@@ -83,7 +83,7 @@ fn database_that_is_dumped_and_made_anew_does_not_take_its_worker_id_for_a_bucke
             texts.push(' ');
             texts.push_str(&query_text(client, BURST)?);
         }
-        // Told once, it is this database's again, whatever its worker id.
+        // Once it was said so, it is this database's again, whatever its worker id.
         restored.batch_execute("SELECT keywright.set_worker_id(71)")?;
         has_bucket(&mut restored, 91);
         restored.batch_execute("SELECT keywright.set_worker_id(90)")?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::schema::{self, Heard};
+use keywright_proxy::schema::{self, TableAnswer};
 use keywright_session::MetTable;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -131,7 +131,7 @@ pub(super) async fn ask_about(
 /// with their servers. One whose server is not known is waited for by nobody: should it lead to a table's server, and say that the table may be seen, that
 /// counts for more than a denial before.
 async fn note_answers(
-    mut answers: mpsc::Receiver<Heard>,
+    mut answers: mpsc::Receiver<TableAnswer>,
     mut asking: BTreeMap<usize, Arc<[u8]>>,
     counters: &Counters,
     (tables, began_at): (&[MetTable], u64),
@@ -139,15 +139,15 @@ async fn note_answers(
     let (mut seen, mut denied) = (BTreeSet::new(), BTreeSet::new());
     while let Some(heard) = answers.recv().await {
         match heard {
-            Heard::Answer(table, true) => {
+            TableAnswer::Shown(table, true) => {
                 counters.schema.note_shown(&table, true);
                 counters.new_tables.tell(counters.schema.answers());
                 seen.insert(table);
             }
-            Heard::Answer(table, false) => {
+            TableAnswer::Shown(table, false) => {
                 denied.insert(table);
             }
-            Heard::End(place) => {
+            TableAnswer::End(place) => {
                 asking.remove(&place);
             }
         }
@@ -186,7 +186,7 @@ async fn ask(
     (config, listener, place): (Arc<Config>, Listener, usize),
     counters: Arc<Counters>,
     tables: Arc<[MetTable]>,
-    answers: mpsc::Sender<Heard>,
+    answers: mpsc::Sender<TableAnswer>,
 ) {
     if let Err(error) = schema::shown(&config, &listener, &tables, &answers).await
         && counters.new_tables.may_warn(&listener.bind)
@@ -198,7 +198,7 @@ async fn ask(
         );
     }
     // Perhaps nobody hears any more: everything is known.
-    let _ = answers.send(Heard::End(place)).await;
+    let _ = answers.send(TableAnswer::End(place)).await;
 }
 
 #[cfg(test)]
@@ -216,7 +216,7 @@ mod tests {
     use tokio::sync::mpsc;
     use tokio::time::timeout;
 
-    use super::{ANSWERS_MAX, Asker, Heard, ask_about, note_answers};
+    use super::{ANSWERS_MAX, Asker, TableAnswer, ask_about, note_answers};
 
     /// More than one may take, less than two.
     const WAIT_MS_MAX: u64 = 5_000;
@@ -309,7 +309,7 @@ mod tests {
 
     /// What is heard of a question about `t` on server `s` by a listener before that server, while nobody has ended who asks by the other ones. Whether that
     /// is an answer to whoever waits.
-    async fn is_known(others: &[&str], heard: Vec<Heard>) -> bool {
+    async fn is_known(others: &[&str], heard: Vec<TableAnswer>) -> bool {
         let counters = Counters::default();
         let servers = ["s"].into_iter().chain(others.iter().copied());
         let asking: BTreeMap<usize, Arc<[u8]>> = servers
@@ -330,13 +330,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_denial_waits_for_other_listeners_of_its_server_only() {
-        let denied = || Heard::Answer(table("t"), false);
-        assert!(is_known(&["elsewhere"], vec![denied(), Heard::End(0)]).await);
-        assert!(!is_known(&["elsewhere"], vec![denied(), Heard::End(1)]).await);
-        assert!(!is_known(&["s"], vec![denied(), Heard::End(0)]).await);
-        let both = vec![denied(), Heard::End(0), Heard::End(1)];
+        let denied = || TableAnswer::Shown(table("t"), false);
+        assert!(is_known(&["elsewhere"], vec![denied(), TableAnswer::End(0)]).await);
+        assert!(!is_known(&["elsewhere"], vec![denied(), TableAnswer::End(1)]).await);
+        assert!(!is_known(&["s"], vec![denied(), TableAnswer::End(0)]).await);
+        let both = vec![denied(), TableAnswer::End(0), TableAnswer::End(1)];
         assert!(is_known(&["s"], both).await);
-        let shown = vec![denied(), Heard::Answer(table("t"), true)];
+        let shown = vec![denied(), TableAnswer::Shown(table("t"), true)];
         assert!(is_known(&["s", "elsewhere"], shown).await);
     }
 }

@@ -20,11 +20,11 @@ pub(super) const NEW_TABLES_MS_MAX: u64 = 3_000;
 /// What a server says behind its look at privileges: there is no such schema, table.
 const BEHIND: &[u16] = &[1049, 1146];
 
-/// What becomes known of a question.
+/// What becomes known of tables that were asked about.
 #[derive(Debug)]
-pub enum Heard {
+pub enum TableAnswer {
     /// Whether a listener's `admin` may see this table.
-    Answer(MetTable, bool),
+    Shown(MetTable, bool),
     /// By the listener at this place of the configuration nothing more becomes known.
     End(usize),
 }
@@ -39,7 +39,7 @@ pub async fn shown(
     config: &Config,
     listener: &Listener,
     tables: &[MetTable],
-    answers: &Sender<Heard>,
+    answers: &Sender<TableAnswer>,
 ) -> Result<()> {
     let asked = ask(config, listener, tables, answers);
     timeout(Duration::from_millis(NEW_TABLES_MS_MAX), asked)
@@ -51,7 +51,7 @@ async fn ask(
     config: &Config,
     listener: &Listener,
     tables: &[MetTable],
-    answers: &Sender<Heard>,
+    answers: &Sender<TableAnswer>,
 ) -> Result<()> {
     let mut conn = connect(config, listener).await?;
     let identity = server_identity(&mut conn).await;
@@ -65,7 +65,7 @@ async fn ask(
         }
         match ask_about(&mut conn, table).await? {
             Ok(is_shown) => {
-                let answer = Heard::Answer(table.clone(), is_shown);
+                let answer = TableAnswer::Shown(table.clone(), is_shown);
                 if answers.send(answer).await.is_err() {
                     break;
                 }
