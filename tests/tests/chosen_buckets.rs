@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use common::{ONE_READABLE, database, drop_database, expect_cause, issue_readable, text_rows};
 use keywright_core::cause::Cause;
-use keywright_testkit::{PgServer, Result, WAIT_MAX, query_i64, query_text, wait_until};
+use keywright_testkit::{PgServer, Result, Stop, WAIT_MAX, query_i64, query_text, wait_until};
 use postgres::Client;
 
 /// So many that two databases with one bucket meet.
@@ -181,6 +181,35 @@ fn bucket_is_chosen_again_after_the_extension_was_made_anew() -> Result<()> {
         let next = issue_readable(&mut client)?;
         assert!(next > last, "{last} {next}");
         has_bucket(&mut client, 9);
+    }
+    Ok(())
+}
+
+/// Also where the server was restarted before anything was issued: both numbers are this database's by its label.
+#[test]
+fn numbers_are_had_again_after_the_extension_was_made_anew_and_a_restart() -> Result<()> {
+    for stop in [Stop::Fast, Stop::Immediate] {
+        let mut server = PgServer::builder().start()?;
+        let identity =
+            "SELECT keywright.set_worker_id(5); SELECT keywright.set_readable_bucket(33)";
+        let mut client = database(&server, "one", identity)?;
+        let last = issue_readable(&mut client)?;
+        let last_id = query_i64(&mut client, "SELECT snowflake_id()")?;
+        client.batch_execute("DROP EXTENSION keywright; CREATE EXTENSION keywright")?;
+        drop(client);
+        server.restart(stop)?;
+        let mut client = server.client("one")?;
+        let refused = query_text(&mut client, ONE_READABLE);
+        let error = expect_cause(refused, Cause::Suspended, "readable bucket 33 was chosen");
+        assert!(error.hint.contains("set_readable_bucket(33)"), "{error:?}");
+        client.batch_execute(
+            "SELECT keywright.set_readable_bucket(33); SELECT keywright.set_worker_id(5)",
+        )?;
+        let next = issue_readable(&mut client)?;
+        assert!(next > last, "{last} {next}");
+        has_bucket(&mut client, 33);
+        let next_id = query_i64(&mut client, "SELECT snowflake_id()")?;
+        assert!(next_id > last_id, "{last_id} {next_id}");
     }
     Ok(())
 }

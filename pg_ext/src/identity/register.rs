@@ -130,11 +130,12 @@ pub fn claim(register: &Register, number: Number, is_above_named: bool) -> Resul
         Some((_, Use::Left { floor })) => Ok(Claim::Known(floor)),
         Some((_, Use::Lost)) => lost(None, DATABASE),
         Some((database, Use::Held(held))) if database == process::database().to_u32() => {
-            // Its label was taken away. A database that was dropped unseen and made anew with the same oid is another.
+            // A database that was dropped unseen and made anew with the same oid is another, and has no label of it.
             if !is_bound_here(number, &held)? {
                 lost(held.floor, EXTENSION)
             } else if held.sequence == 0
                 || area::life() == Some(held.life)
+                || numbers::label()?.is_some_and(|label| gives(&label, number, database))
                 || is_bound_ours(number)?
             {
                 Ok(Claim::Known(held.floor))
@@ -155,6 +156,7 @@ pub fn claim(register: &Register, number: Number, is_above_named: bool) -> Resul
 }
 
 fn in_use(number: Number, name: &str) -> Failure {
+    let function = setter(number);
     Failure::new(
         Cause::WorkerIdInUse,
         format!(
@@ -163,8 +165,9 @@ fn in_use(number: Number, name: &str) -> Failure {
         ),
     )
     .hint(format!(
-        "Choose one that no other database has, on this server or any other. If that one gives it up: run DROP EXTENSION keywright there, and then \
-         SECURITY LABEL FOR keywright ON DATABASE \"{name}\" IS NULL."
+        "Choose one that no other database has, on this server or any other. If that one is to have another number: run SELECT keywright.{function}(n) \
+         with that one there. If it shall issue nothing any more, run DROP EXTENSION keywright there, which forgets its tags, and then SECURITY LABEL FOR \
+         keywright ON DATABASE \"{name}\" IS NULL; where the extension was dropped while keywright was not preloaded, CREATE EXTENSION keywright first."
     ))
 }
 
@@ -173,21 +176,29 @@ fn is_labelled(number: Number, database: u32) -> bool {
     let Some(text) = security_label::get(Labelled::OtherDatabase(database)) else {
         return false;
     };
-    IdentityLabel::parse(&text).is_none_or(|label| {
-        let names_it = match number {
-            Number::Worker(worker) => label.worker == Some(worker),
-            Number::Bucket(bucket) => label.bucket_number() == Some(bucket),
-        };
-        names_it && label.system == cluster::system_identifier() && label.database == database
-    })
+    IdentityLabel::parse(&text).is_none_or(|label| gives(&label, number, database))
+}
+
+/// Whether a label gives a number to a database of this server.
+fn gives(label: &IdentityLabel, number: Number, database: u32) -> bool {
+    let names_it = match number {
+        Number::Worker(worker) => label.worker == Some(worker),
+        Number::Bucket(bucket) => label.bucket_number() == Some(bucket),
+    };
+    names_it && label.system == cluster::system_identifier() && label.database == database
+}
+
+/// What sets a number of this kind.
+fn setter(number: Number) -> &'static str {
+    match number {
+        Number::Worker(_) => "set_worker_id",
+        Number::Bucket(_) => "set_readable_bucket",
+    }
 }
 
 /// `what`: whose number it was.
 fn lost(number: Number, what: &str) -> Failure {
-    let function = match number {
-        Number::Worker(_) => "set_worker_id",
-        Number::Bucket(_) => "set_readable_bucket",
-    };
+    let function = setter(number);
     Failure::new(
         Cause::WorkerIdInUse,
         format!(
