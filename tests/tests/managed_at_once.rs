@@ -114,3 +114,35 @@ fn what_the_first_dropped_the_second_does_not_find() -> Result<()> {
     expect_sql_error(outcome, "42710", "exists already");
     Ok(())
 }
+
+/// Nothing says how far the tag was used, and two say it: the larger word counts. Whatever else manages the tag waits, too, and is waited for.
+#[test]
+fn two_that_say_how_far_a_damaged_tag_was_used_wait_for_each_other() -> Result<()> {
+    const ADVANCE: &str = "SELECT keywright.advance_tag('damaged', 5000)";
+    let database = tag_database(&SERVER)?;
+    let mut client = database.client()?;
+    client.batch_execute("SELECT keywright.create_tag('damaged')")?;
+    let id = "SELECT id::bigint FROM keywright.tag WHERE tag = 'damaged'";
+    let reset = format!(
+        "SELECT setval('keywright.tag_{}', 0, false)",
+        query_i64(&mut client, id)?
+    );
+    let mut last = query_i64(&mut client, "SELECT next_biz_id('damaged')")?;
+    let alter = call("alter_tag('$', step => 5000)", "damaged");
+    for (first, second) in [
+        (ADVANCE, "SELECT keywright.advance_tag('damaged', 9000)"),
+        (ADVANCE, ADVANCE),
+        (ADVANCE, alter.as_str()),
+        (alter.as_str(), ADVANCE),
+    ] {
+        client.batch_execute(&reset)?;
+        let outcome = second_waits(&database, (first, second), "COMMIT")?;
+        assert!(outcome.is_ok(), "{second} after {first}: {outcome:?}");
+        let next = query_i64(&mut client, "SELECT next_biz_id('damaged')")?;
+        assert!(next > last.max(5000), "{next} after {last}");
+        last = next;
+    }
+    assert!(last > 9000, "{last}");
+    assert!(shows(&mut client, "damaged", "t.step = 5000")?);
+    Ok(())
+}

@@ -19,9 +19,9 @@ use crate::columns::relatives::{self, Parent};
 use crate::columns::release;
 use crate::failure::{Failure, OrRaise};
 use crate::issue::snowflake;
-use crate::manage::begin_at;
 use crate::manage::definition::{self, Definition, ID_MAX};
 use crate::manage::tags::{self, Kind};
+use crate::manage::{begin_at, row};
 use crate::refill::segment;
 use crate::server::role::AsOwner;
 use crate::server::{clock, sequence, timestamp};
@@ -154,7 +154,7 @@ fn begin_above(
         })
     };
     first(above.saturating_add(1), class.unwrap_or(Residue::ALL))?;
-    let known = tag_rows::known(tag, extension)?;
+    let known = row::locked(tag, extension)?;
     let of_tag = known.as_ref().map(|known| known.class);
     let start = match known {
         Some(known) if !known.dropped => {

@@ -17,7 +17,7 @@ use crate::server::{changes, sequence};
 use crate::{guard, settings};
 
 /// Has an existing tag that has issued nothing yet begin at `start` or later. Nobody can begin to use it before the
-/// transaction ends, and then it begins there. Returns its first id.
+/// transaction ends, and then it begins there. The caller has locked its row, which comes before its sequences. Returns its first id.
 ///
 /// # Errors
 /// It has issued ids, or nothing says whether it has, ends before `start`, or is held up by another transaction.

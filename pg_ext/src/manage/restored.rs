@@ -219,15 +219,15 @@ pub fn is_unused(note: pg_sys::Oid) -> bool {
 }
 
 /// Whoever advances a tag says how far it was used: where nothing else says it, that is its bound from now on, or what this server's memory knows to be
-/// reserved, if that is more. Whether it was needed.
+/// reserved, if that is more. Whether it was needed. The caller has locked the tag's row, so nobody else says the same until the transaction ends.
 ///
 /// # Errors
-/// Not preloaded, read-only, the tag does not exist, or ends below.
-pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
+/// Not preloaded, read-only, or the tag ends below.
+pub fn vouch(tag: &Tag, known: &Known, above: u64) -> Result<bool, Failure> {
     guard::require_preload()?;
     guard::require_writable("advance_tag")?;
     let extension = cached::extension()?;
-    let Known { id, generation, .. } = tag_rows::existing(tag, &extension)?;
+    let Known { id, generation, .. } = *known;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let mut before = None;
     if let [Some(bound), Some(note)] =
@@ -242,8 +242,7 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
         }
     }
     let last = above.cast_signed();
-    // Until the transaction ends nobody else says the same.
-    let row = "SELECT FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1 AND max OPERATOR(pg_catalog.>=) $2 FOR UPDATE";
+    let row = "SELECT FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1 AND max OPERATOR(pg_catalog.>=) $2 FOR NO KEY UPDATE";
     if run(row, &[id.into(), last.into()])? == 0 {
         return Err(Failure::new(
             Cause::ArgumentOutOfRange,
@@ -258,10 +257,10 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<bool, Failure> {
     }
     settle_sequences(id)?;
     let bound = sequences::of_tag(id)?;
-    let known = sequence::last(bound).unwrap_or(0);
+    let reserved = sequence::last(bound).unwrap_or(0);
     let known_end = tag_siblings::known_end(tag, extension.oid, generation.cast_unsigned());
-    let known = known.max(flush::last_of(known_end.max(1))?);
-    sequence::set(bound, known.max(last));
+    let reserved = reserved.max(flush::last_of(known_end.max(1))?);
+    sequence::set(bound, reserved.max(last));
     let note = Note::new(writer::current(), clock::wall_ms(), 1, 0).at_peak_since(before.as_ref());
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     cache::forget();
@@ -291,12 +290,13 @@ pub fn go_on_from(tag: &Tag, start: i64) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As of [`vouch`]; it was not needed, which is `moved`; or it is not durable in time.
-pub fn vouch_moved(tag: &Tag, above: u64, moved: Failure) -> Result<u64, Failure> {
-    if !vouch(tag, above)? {
+pub fn vouch_moved(tag: &Tag, known: &Known, above: u64, moved: Failure) -> Result<u64, Failure> {
+    if !vouch(tag, known, above)? {
         return Err(moved);
     }
-    let id = tag_rows::existing(tag, &cached::extension()?)?.id;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     flush::make_durable(Urgency::Needed { deadline }, &|| format!("tag \"{tag}\""))?;
-    Ok(segment_plan::end_of(sequence::last(sequences::of_tag(id)?)))
+    Ok(segment_plan::end_of(sequence::last(sequences::of_tag(
+        known.id,
+    )?)))
 }

@@ -16,7 +16,7 @@ use crate::server::changes;
 ///
 /// # Errors
 /// It cannot be read; or the transaction is above READ COMMITTED, and it was changed since that began.
-pub(super) fn locked(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
+pub fn locked(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
     const ROW: &str =
         "SELECT FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1 FOR NO KEY UPDATE";
     let mut missed = None;

@@ -369,13 +369,14 @@ fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
             )
             .hint("Name the largest id in use; every later one is greater.")
         })?;
-        let known = tag_rows::existing(&tag, &cached::extension()?)?;
+        // Before its sequences, which are altered where nothing says how far it was used.
+        let known = locked_existing(&tag, &cached::extension()?)?;
         let hint = format!("Run keywright advance {tag} --above {above} where the store is.");
         require_native(&tag, known.source, &hint)?;
         if let Err(moved) = guard::may_be_native(&tag, known.moves.number) {
-            return restored::vouch_moved(&tag, above, moved);
+            return restored::vouch_moved(&tag, &known, above, moved);
         }
-        restored::vouch(&tag, above)?;
+        restored::vouch(&tag, &known, above)?;
         segment::advance(&tag, above)
     };
     advance().or_raise().cast_signed()
