@@ -179,11 +179,17 @@ fn a_bound_that_was_reset_is_not_a_new_tags() -> Result<()> {
     Ok(())
 }
 
-/// A superuser may drop the sequence of a tag. Then nothing is issued, and whoever says how far the tag was used cannot say less than the server knows, by
-/// what was issued since it started or was left when it stopped.
+/// A superuser may drop a sequence of a tag, its bound or its note. Then nothing is issued, and whoever says how far the tag was used cannot say less than
+/// the server knows, by what was issued since it started or was left when it stopped.
 #[test]
 fn a_bound_that_was_dropped_does_not_begin_below_what_is_known() -> Result<()> {
-    for stops in [false, true] {
+    for (dropped, stops) in [
+        ("tag_1", false),
+        ("tag_1", true),
+        ("tag_1_note", false),
+        ("tag_1_note", true),
+    ] {
+        let drop_it = format!("DROP SEQUENCE keywright.{dropped}");
         let mut server = PgServer::builder().start()?;
         let mut client = server.client("postgres")?;
         client.batch_execute(
@@ -196,18 +202,24 @@ fn a_bound_that_was_dropped_does_not_begin_below_what_is_known() -> Result<()> {
             server.restart(Stop::Fast)?;
             client = server.client("postgres")?;
         }
-        client.batch_execute("BEGIN; DROP SEQUENCE keywright.tag_1; ROLLBACK")?;
+        client.batch_execute(&format!("BEGIN; {drop_it}; ROLLBACK"))?;
         draw(&mut client, &log)?;
         if stops {
             drop(client);
             server.restart(Stop::Fast)?;
             client = server.client("postgres")?;
         }
-        client.batch_execute("DROP SEQUENCE keywright.tag_1")?;
-        let refused = client.batch_execute(IDS);
-        expect_cause(refused, Cause::BoundDamaged, "nothing says how far");
+        let mut other = server.client("postgres")?;
+        draw(&mut other, &log)?;
+        client.batch_execute(&drop_it)?;
+        for session in [&mut client, &mut other] {
+            let refused = session.batch_execute(IDS);
+            expect_cause(refused, Cause::BoundDamaged, "nothing says how far");
+        }
         client.batch_execute("SELECT keywright.advance_tag('orders', 0)")?;
-        draw(&mut client, &log)?;
+        for session in [&mut client, &mut other] {
+            draw(session, &log)?;
+        }
         log.check()?;
     }
     Ok(())

@@ -242,6 +242,8 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
             )
         })?;
     changes::watch(row.sequence);
+    // Dropped by itself, too, it leaves a damaged tag.
+    changes::watch(row.note);
     let entry = TagEntry {
         at,
         key,
