@@ -318,6 +318,30 @@ fn worker_id_being_set_delays_only_who_sets_one() -> Result<()> {
     Ok(())
 }
 
+/// What keywright keeps of a database is one row: who sets something else of it waits as long as a refill, and nobody finds it made twice.
+#[test]
+fn snowflake_source_being_set_delays_others_no_longer_than_a_refill() -> Result<()> {
+    let database = database()?;
+    let source = "SELECT 1::bigint FROM keywright.set_snowflake_source('native')";
+    let zone = "SELECT 1::bigint FROM keywright.set_readable_zone('UTC')";
+    let holder = Holder::begin(&database, source, false)?;
+    for set in [source, zone] {
+        let answer = Pending::start(database.client_with(SESSION)?, set)?.finish()?;
+        expect_sql_error(
+            answer.outcome,
+            "55P03",
+            "another transaction that sets a worker id",
+        );
+        assert!(answer.took < IN_TIME, "{:?}", answer.took);
+    }
+    holder.end("COMMIT")?;
+    let mut client = database.client()?;
+    for set in [source, zone] {
+        query_i64(&mut client, set)?;
+    }
+    Ok(())
+}
+
 /// Whoever has drawn in an open transaction keeps the tag's bound until it ends.
 #[test]
 fn a_tag_that_begins_anew_waits_no_longer_than_a_refill() -> Result<()> {

@@ -34,7 +34,7 @@ pub fn lock() -> Result<(), Failure> {
         return Ok(());
     }
     Err(wait::timed_out(
-        "another transaction that sets a worker id, readable bucket or time zone, drops a database or the extension, or runs keywright.lower_bound",
+        "another transaction that sets a worker id, readable bucket, time zone, layout or snowflake source, drops a database or the extension, or runs keywright.lower_bound",
     )
     .detail(locks::who_has_register()))
 }

@@ -11,9 +11,10 @@ use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern, pg_sys};
 
 use crate::cache;
-use crate::catalog::{cached, node, sequences};
+use crate::catalog::{cached, node, sequences, tables};
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
+use crate::identity::register;
 use crate::manage::hand_over::{TOLD_MS_MAX, hex};
 use crate::refill::{fed, fed_mark};
 use crate::server::role::AsOwner;
@@ -45,6 +46,9 @@ fn keywright_set_snowflake_source(source: Option<&[u8]>) {
             .hint("For instance SELECT keywright.set_snowflake_source('fed').")
         })?;
         let extension = cached::extension()?;
+        // The table comes before the register. Who has that changes the row, and waits for nobody else who does: all databases would wait with it.
+        tables::lock(extension.node_table)?;
+        register::lock()?;
         node::set("snowflake_source", source.name())?;
         changes::announce(extension.node_table);
         cache::forget();
