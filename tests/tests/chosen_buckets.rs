@@ -4,11 +4,12 @@
 mod common;
 
 use std::collections::HashSet;
+use std::sync::mpsc;
 
 use common::{ONE_READABLE, database, drop_database, expect_cause, issue_readable, text_rows};
 use keywright_core::cause::Cause;
 use keywright_testkit::{PgServer, Result, Stop, WAIT_MAX, query_i64, query_text, wait_until};
-use postgres::Client;
+use postgres::{Client, NoTls};
 
 /// So many that two databases with one bucket meet.
 const BURST: &str = "SELECT string_agg(readable_id('ORD'), ' ') FROM generate_series(1, 50000)";
@@ -210,6 +211,38 @@ fn numbers_are_had_again_after_the_extension_was_made_anew_and_a_restart() -> Re
         has_bucket(&mut client, 33);
         let next_id = query_i64(&mut client, "SELECT snowflake_id()")?;
         assert!(next_id > last_id, "{last_id} {next_id}");
+    }
+    Ok(())
+}
+
+/// A dump in part brings no word of the bucket. So whoever sets a worker id hears of the bucket that comes with it, and who chose one before hears nothing.
+#[test]
+fn a_bucket_that_comes_with_a_worker_id_is_named() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let (send, notices) = mpsc::channel();
+    let mut config = server.config("postgres", "postgres");
+    config.notice_callback(move |notice| {
+        // Nobody may be listening any more.
+        let _ = send.send(notice.message().to_owned());
+    });
+    let mut client = config.connect(NoTls)?;
+    client.batch_execute("CREATE EXTENSION keywright")?;
+    notices.try_iter().for_each(drop);
+    for (statement, said) in [
+        ("set_worker_id(5)", Some(5)),
+        ("set_worker_id(5)", None),
+        ("set_worker_id(300)", None),
+        ("set_worker_id(6)", Some(6)),
+        ("set_readable_bucket(9)", None),
+        ("set_worker_id(7)", None),
+    ] {
+        client.batch_execute(&format!("SELECT keywright.{statement}"))?;
+        let heard: Vec<String> = notices.try_iter().collect();
+        let expected: Vec<String> = said
+            .iter()
+            .map(|worker: &u8| format!("readable bucket {worker} comes with worker id {worker}"))
+            .collect();
+        assert_eq!(heard, expected, "{statement}");
     }
     Ok(())
 }

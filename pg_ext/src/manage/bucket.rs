@@ -202,7 +202,21 @@ pub fn follow_worker(
         ..*vouched
     };
     move_to(register, number, used, &vouched)?;
+    tell_that_it_comes(&name, worker);
     Ok(Some(Bucket::OfWorker))
+}
+
+/// A dump in part brings no word of a bucket that was chosen: only who restores it can know.
+fn tell_that_it_comes(name: &str, worker: u32) {
+    Failure::new(
+        Cause::WorkerIdInUse,
+        format!("{name} comes with worker id {worker}"),
+    )
+    .hint(
+        "If another database has chosen that bucket, or this one's data is from a database that chose one, choose another with \
+         SELECT keywright.set_readable_bucket(n) before it issues readable ids.",
+    )
+    .report(PgLogLevel::NOTICE);
 }
 
 fn tell_of(taken: &Failure, hint: impl Into<String>) {
