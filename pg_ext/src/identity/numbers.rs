@@ -62,12 +62,13 @@ pub fn bucket(noted: Option<u8>) -> Result<u8, Failure> {
     {
         return Err(given_elsewhere(&elsewhere, Number::Bucket(bucket)));
     }
-    match (label.and_then(|label| label.bucket), noted) {
-        (Some(Bucket::Chosen(bucket)), noted) if noted != Some(bucket) => {
-            return Err(not_noted(bucket));
-        }
-        (Some(Bucket::OfWorker) | None, Some(noted)) => return Err(chosen_earlier(noted)),
-        (Some(Bucket::Chosen(_)), _) | (Some(Bucket::OfWorker) | None, None) => {}
+    if let Some(earlier) = earlier(label, noted) {
+        return Err(chosen_earlier(earlier));
+    }
+    if let Some(Bucket::Chosen(bucket)) = label.and_then(|label| label.bucket)
+        && noted != Some(bucket)
+    {
+        return Err(not_noted(bucket));
     }
     let Some(label) = label else {
         return Err(unset(
@@ -88,6 +89,25 @@ pub fn bucket(noted: Option<u8>) -> Result<u8, Failure> {
     };
     require_here(&label, Number::Bucket(bucket))?;
     Ok(bucket)
+}
+
+/// Whether this database has no bucket for no other reason than that one was chosen earlier, as the row of keywright.node says.
+///
+/// # Errors
+/// The label was damaged.
+pub fn is_chosen_earlier(noted: Option<u8>) -> Result<bool, Failure> {
+    let label = label()?;
+    let is_elsewhere =
+        label.is_some_and(|label| !label.is_of_here() && label.bucket_number().is_some());
+    Ok(!is_elsewhere && earlier(label, noted).is_some())
+}
+
+/// The bucket that the row says was chosen, where the label has chosen none.
+fn earlier(label: Option<IdentityLabel>, noted: Option<u8>) -> Option<u8> {
+    match label.and_then(|label| label.bucket) {
+        Some(Bucket::Chosen(_)) => None,
+        Some(Bucket::OfWorker) | None => noted,
+    }
 }
 
 /// Why a database has no bucket where the row of keywright.node says that one was chosen: it is the original's of a dump or a copy, or that of the

@@ -262,16 +262,23 @@ fn bucket() -> Result<Finding, Failure> {
     let zone = node.zone;
     let bucket = numbers::bucket(node.bucket)
         .and_then(|bucket| may_issue(Number::Bucket(bucket)).map(|()| bucket));
+    // A copy may never issue a readable id.
+    let is_chosen_earlier = bucket.is_err() && numbers::is_chosen_earlier(node.bucket)?;
     let advice = own_advice(bucket.as_ref().err());
     Ok(Finding {
         severity: match &bucket {
             Ok(_) => Severity::Ok,
             // Few databases have a use for readable ids.
             Err(failure) if failure.cause() == Cause::WorkerIdUnset => Severity::Info,
+            Err(_) if is_chosen_earlier => Severity::Warning,
             Err(_) => Severity::Error,
         },
         detail: match bucket {
             Ok(bucket) => format!("bucket {bucket} of 0 to {}, time zone {zone}", u8::MAX),
+            Err(failure) if is_chosen_earlier => format!(
+                "{}: readable ids are refused, and nothing else",
+                failure.message()
+            ),
             Err(failure) => failure.message().to_owned(),
         },
         hint: advice.unwrap_or_else(|| {
