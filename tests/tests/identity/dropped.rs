@@ -124,6 +124,8 @@ fn dropping_and_creating_does_not_run_ahead_of_the_clock() -> Result<()> {
 #[test]
 fn a_drop_that_is_rolled_back_leaves_the_step_of_a_tag() -> Result<()> {
     const STEP: &str = "SELECT step FROM keywright.stats WHERE tag = 'orders'";
+    const LEFT: &str = "SELECT remaining FROM keywright.stats WHERE tag = 'orders'";
+    const REFILLS: &str = "SELECT refills FROM keywright.stats WHERE tag = 'orders'";
     let server = server()?;
     let mut client = server.client("postgres")?;
     client.batch_execute(
@@ -131,14 +133,21 @@ fn a_drop_that_is_rolled_back_leaves_the_step_of_a_tag() -> Result<()> {
          SELECT next_biz_ids('orders', 300); SELECT next_biz_ids('orders', 150)",
     )?;
     let before = query_i64(&mut client, STEP)?;
-    for drop in [
-        "DROP EXTENSION keywright",
-        "SELECT keywright.drop_tag('orders')",
+    for (drop, is_emptied) in [
+        ("DROP EXTENSION keywright", true),
+        ("SELECT keywright.drop_tag('orders')", false),
     ] {
+        let refills = query_i64(&mut client, REFILLS)?;
         for _ in 0..5 {
             client.batch_execute(&format!("BEGIN; {drop}; ROLLBACK"))?;
+            // The next reservation is what asks how long the last one lasted.
+            if !is_emptied {
+                let left = query_i64(&mut client, LEFT)?;
+                client.batch_execute(&format!("SELECT next_biz_ids('orders', {left})"))?;
+            }
             client.batch_execute("SELECT next_biz_id('orders')")?;
         }
+        assert!(query_i64(&mut client, REFILLS)? >= refills + 5, "{drop}");
         assert_eq!(query_i64(&mut client, STEP)?, before, "{drop}");
     }
     Ok(())
