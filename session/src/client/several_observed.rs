@@ -46,7 +46,7 @@ impl Connection {
             Ok(Planned::Plan(rule, plan)) => (rule, Facts::of_rows(&plan, plan.keys() > 0)),
             Ok(Planned::Query(rule, plan)) => (rule, Facts::of_query(&plan)),
             Ok(Planned::Ask(_)) => return Some(StatementOutcome::Observed),
-            Ok(Planned::Pass | Planned::Keyless(_)) => return None,
+            Ok(Planned::Pass | Planned::Missing(_) | Planned::Keyless(_)) => return None,
             Err((_, what)) => return Some(StatementOutcome::Passed(what.label())),
         };
         match decide(self.policy(Some(rule)), &facts) {

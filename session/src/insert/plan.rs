@@ -20,6 +20,8 @@ pub(crate) enum Planned {
     Query(usize, QueryPlan),
     /// It is for no rule, or the server refuses it by itself.
     Pass,
+    /// There is no such table, and its rule only observes: the server says so itself. Not to be kept, since the table may be there a moment later.
+    Missing(usize),
     /// It is to have no keys, although its table has a rule.
     Keyless(Keyless),
     /// This must be known first.
@@ -32,7 +34,7 @@ impl Planned {
         match self {
             Self::Plan(_, plan) => plan.keys() > 0 || !plan.key_parameters().is_empty(),
             Self::Query(..) => true,
-            Self::Pass | Self::Keyless(..) | Self::Ask(_) => false,
+            Self::Pass | Self::Missing(_) | Self::Keyless(..) | Self::Ask(_) => false,
         }
     }
 }
@@ -121,8 +123,11 @@ impl Connection {
         let is_ahead = self.rules.is_ahead(index, schema, name);
         if insert.needs_columns() {
             match &self.table_report.columns {
-                None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
-                Some(_) if self.table_report.missing => return Ok(Planned::Pass),
+                None => return Ok(Planned::Ask(Question::Columns(table.clone(), index))),
+                // A rule that gives keys has failed the statement.
+                Some(_) if self.table_report.missing && !self.rewrites(index) => {
+                    return Ok(Planned::Missing(index));
+                }
                 Some(_) => {}
             }
         }

@@ -94,7 +94,7 @@ impl Connection {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
-            Ok(Planned::Pass | Planned::Keyless(..)) => return Decided::Pass,
+            Ok(Planned::Pass | Planned::Missing(_) | Planned::Keyless(..)) => return Decided::Pass,
             Ok(Planned::Ask(question)) => return self.ask(&question).into(),
             Err((rule, what)) => return Decided::Unread(rule, what),
         };

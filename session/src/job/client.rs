@@ -48,6 +48,11 @@ impl Job {
             }
         };
         match step {
+            // What was asked may be answered with an error that is the client's.
+            Step::Blocked if turn == Turn::Command && connection.probe.is_some() => {
+                connection.table_report.answer_sequence = answer_sequence(bytes);
+                Step::Blocked
+            }
             // It may have been refused before it has come whole.
             Step::Consumed(count) if turn == Turn::Command => connection.drop_rest(count, bytes),
             step => step,
@@ -80,4 +85,17 @@ impl Job {
             | Self::Passthrough(_)) => Ok(waiting.with(Step::Blocked)),
         }
     }
+}
+
+/// The number of the first packet of the answer to the command at the front.
+fn answer_sequence(bytes: &[u8]) -> Option<u8> {
+    let mut rest = bytes;
+    let mut header = Header::read(rest)?;
+    while header.continues()
+        && let Some(after) = rest.get(header.total()..)
+        && let Some(next) = Header::read(after)
+    {
+        (rest, header) = (after, next);
+    }
+    Some(header.sequence.wrapping_add(1))
 }

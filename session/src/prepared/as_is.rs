@@ -27,6 +27,7 @@ impl Connection {
             Ok(known) => known,
             Err(step) => return step.into(),
         };
+        self.forget_command();
         let mut payload = Vec::new();
         execution.write(number, &execution.params, &mut payload);
         write_packet(&payload, 0, &mut self.up);
@@ -40,6 +41,7 @@ impl Connection {
             Ok(known) => known,
             Err(step) => return step.into(),
         };
+        self.forget_command();
         let mut payload = number.to_le_bytes().to_vec();
         let read = self.statements.ours.get_mut(&id).and_then(|statement| {
             let bulk = Bulk::read(rest, statement.parameters(), statement.types.as_deref()).ok()?;

@@ -16,6 +16,8 @@ use crate::step::{StatementOutcome, Step};
 enum Judged {
     /// It brings its own keys, or is to have none.
     AsItIs,
+    /// So it goes out now: there is no such table, and its rule only observes.
+    Missing,
     /// It goes out so only where the rule passes on what cannot be rewritten.
     Unsupported(Option<usize>, Unsupported),
     /// Something must be known first.
@@ -60,8 +62,11 @@ impl Connection {
         if self.context.insert_id_set {
             return Ok(None);
         }
+        self.table_report.executed = Some(id);
         let watched = match self.judge(&by_order.text) {
             Judged::Not(step) => return Err(step),
+            // What comes before may ask for it once more.
+            Judged::Missing => return Ok(None),
             Judged::AsItIs => {
                 let judged_at = self.judged_at();
                 let passed = self.statements.passed.get_mut(&id);
@@ -99,6 +104,7 @@ impl Connection {
                 }
             }
             Ok(Planned::Pass | Planned::Keyless(_)) => Judged::AsItIs,
+            Ok(Planned::Missing(_)) => Judged::Missing,
             Ok(Planned::Ask(question)) => Judged::Not(self.ask(&question)),
             Ok(Planned::Plan(..) | Planned::Query(..)) => changed,
             Err((rule, what)) => Judged::Unsupported(rule, what),

@@ -79,7 +79,7 @@ impl Connection {
                 self.prepare_rows(own, (index, plan), Some(Box::new(computed)))
             }
             Ok(Planned::Ask(question)) => self.ask(&question).into(),
-            Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
+            Ok(Planned::Pass | Planned::Missing(_) | Planned::Keyless(_) | Planned::Query(..)) => {
                 self.unsupported_prepare(query, rule, what)
             }
             Err((rule, what)) => self.unsupported_prepare(query, rule, what),

@@ -109,7 +109,7 @@ impl Connection {
         let (index, plan) = match self.plan_in(database, text) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Ask(question)) => return Execution::Not(self.ask(&question)),
-            Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
+            Ok(Planned::Pass | Planned::Missing(_) | Planned::Keyless(_) | Planned::Query(..)) => {
                 self.forget_command();
                 return Execution::Native;
             }

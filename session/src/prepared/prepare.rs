@@ -1,6 +1,6 @@
 //! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys.
 
-use keywright_rewrite::{Kind, RowsFrom, StateChange, kind_of_beginning};
+use keywright_rewrite::{Kind, RowsFrom, StateChange, Unsupported, kind_of_beginning};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 
@@ -10,7 +10,7 @@ use crate::client::query::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::job::Next;
-use crate::prepared::passed_statement::{Changes, Passed};
+use crate::prepared::passed_statement::{Changes, Observed, ObservedInsert, Passed};
 use crate::prepared::statements::LAST_PREPARED;
 use crate::step::Step;
 
@@ -77,6 +77,11 @@ impl Connection {
             Ok(Planned::Plan(index, plan)) => self.prepare_rows(query, (index, plan), None),
             Ok(Planned::Query(index, plan)) => self.prepare_select(query, index, plan),
             Ok(Planned::Pass) => self.prepare_passed(query, Changes::Nothing),
+            // It may be there once the server prepares this, and the rule may give keys once this is executed.
+            Ok(Planned::Missing(rule)) => {
+                let insert = ObservedInsert::Unsupported(Unsupported::ColumnsUnknown);
+                self.note_observed(query, Observed { rule, insert })
+            }
             Ok(Planned::Keyless(keyless)) => {
                 let noted = Passed {
                     keyless: Some(keyless),

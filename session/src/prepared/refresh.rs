@@ -41,9 +41,11 @@ impl Connection {
         }
         let (text, database) = (statement.text.clone(), statement.database.clone());
         let reads_otherwise = self.reads_otherwise(&statement.read_in, &text);
+        self.table_report.executed = Some(id);
         let (plan, index) = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Plan(index, plan)) => (plan, index),
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
+            Ok(Planned::Missing(_)) => return Refreshed::Passed,
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) if reads_otherwise => {
                 let what = Unsupported::ReadOtherwise;
                 return Refreshed::Not(self.refuse_execution(header, id, what));
@@ -108,9 +110,11 @@ impl Connection {
         }
         let (text, database) = (select.text.clone(), select.database.clone());
         let reads_otherwise = self.reads_otherwise(&select.read_in, &text);
+        self.table_report.executed = Some(id);
         let is_passed = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Query(_, plan)) if self.is_planned_so(id, &plan) => false,
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
+            Ok(Planned::Missing(_)) => return Refreshed::Passed,
             Ok(Planned::Pass | Planned::Keyless(_)) if reads_otherwise => {
                 let what = Unsupported::ReadOtherwise;
                 return Refreshed::Not(self.refuse_select_execution(header, id, what));

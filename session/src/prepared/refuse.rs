@@ -64,6 +64,17 @@ impl Connection {
         self.ask_to_forget(id);
     }
 
+    /// The same of whatever statement has this number.
+    pub(crate) fn forget_long_data_of_any(&mut self, id: u32) {
+        if self.statements.ours.contains_key(&id) {
+            self.forget_long_data(id);
+        } else if self.statements.selects.contains_key(&id) {
+            self.forget_long_data_of_select(id);
+        } else {
+            self.ask_to_forget(id);
+        }
+    }
+
     pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {
         let message = "keywright: too many prepared statements on tables with rules";
         self.refuse(header, Cause::MemoryFull, message)

@@ -19,7 +19,7 @@ impl Connection {
                 }
             }
             Probe::Temporary(table) => self.answer_temporary(&table, answer),
-            Probe::Columns => self.answer_columns(answer),
+            Probe::Columns(index) => return self.answer_columns(index, answer),
             Probe::Missing => return self.answer_missing(answer),
             Probe::Result | Probe::KeyType => self.answer_result(answer),
             Probe::Computed { count, tells } => {

@@ -84,9 +84,9 @@ impl Connection {
             Question::KeyType(query) => {
                 return self.ask_by_preparing(query, Probe::KeyType);
             }
-            Question::Columns(table) => {
+            Question::Columns(table, index) => {
                 text.push(b'*');
-                (table, Probe::Columns)
+                (table, Probe::Columns(*index))
             }
             Question::Missing(table) => {
                 text.push(b'1');
@@ -111,21 +111,33 @@ impl Connection {
     }
 
     /// The answer to [`Question::Columns`].
-    pub(crate) fn answer_columns(&mut self, answer: &[u8]) {
+    pub(crate) fn answer_columns(&mut self, index: usize, answer: &[u8]) -> Job {
         self.close_question(answer);
-        // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
-        self.table_report.missing = error_of(answer).is_some_and(says_no_table);
+        let is_missing = error_of(answer).is_some_and(says_no_table);
+        // Forwarded, it would find the table if that came meanwhile, and the server would number its rows.
+        if is_missing && self.rewrites(index) {
+            return self.fail_own(answer);
+        }
+        // After another error the columns stay unknown.
+        self.table_report.missing = is_missing;
         self.table_report.columns = Some(column_names(answer).unwrap_or_default());
+        Job::Idle
     }
 
     /// The answer to [`Question::Missing`].
     pub(crate) fn answer_missing(&mut self, answer: &[u8]) -> Job {
         self.close_question(answer);
-        if error_of(answer).is_some_and(says_no_table) {
+        let error = error_of(answer);
+        if error.is_some_and(says_no_table) {
             return self.fail_own(answer);
         }
-        // It has come meanwhile.
-        self.table_report.missing = false;
+        let report = &mut self.table_report;
+        report.missing = false;
+        // It has come meanwhile, and what was said before is not of it. A server that says now this and now that is not asked for ever.
+        if error.is_none() && !report.has_come {
+            report.has_come = true;
+            (report.key, report.columns) = (None, None);
+        }
         Job::Idle
     }
 

@@ -12,8 +12,8 @@ pub(crate) enum Probe {
     Context,
     /// Whether this table is a temporary one.
     Temporary(Named),
-    /// The columns of a table.
-    Columns,
+    /// The columns of a table of this rule.
+    Columns(usize),
     /// Whether this table has the column of this rule.
     Key(Named, usize),
     /// Whether a table is still not there.

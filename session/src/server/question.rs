@@ -19,8 +19,8 @@ pub(super) fn says_no_table(error: u16) -> bool {
 /// What must be known of a table.
 #[derive(Debug)]
 pub(crate) enum Question {
-    /// Its live columns.
-    Columns(TableName),
+    /// Its live columns, for a statement on a table of this rule. Where the rule gives keys, that it is not there is the answer to the client.
+    Columns(TableName, usize),
     /// Whether it has the column of this rule.
     Key(TableName, usize),
     /// Whether a temporary table hides it.
@@ -39,7 +39,7 @@ impl Question {
     /// The same of a table in that database, unless its name says another.
     pub(crate) fn within(mut self, database: Option<&[u8]>) -> Self {
         let table = match &mut self {
-            Self::Columns(table)
+            Self::Columns(table, _)
             | Self::Key(table, _)
             | Self::Hidden(table)
             | Self::Missing(table) => table,
@@ -86,13 +86,15 @@ pub(crate) enum ComputedValues {
     Other,
 }
 
-/// What the server has said of the table of the command at the front.
+/// What the server has said of the table of the command at the front, and how an error is its answer.
 #[derive(Debug, Default)]
 pub(crate) struct TableReport {
     /// Its live columns, for a statement without column list.
     pub(crate) columns: Option<Vec<Vec<u8>>>,
     /// There is no such table.
     pub(crate) missing: bool,
+    /// It was not there, and has come since.
+    pub(crate) has_come: bool,
     /// [`crate::SchemaChanges::all`] when the first question was asked: later changes may be in the answers or not.
     pub(crate) asked_at: Option<u64>,
     /// Whether it has the column of its rule.
@@ -107,4 +109,8 @@ pub(crate) struct TableReport {
     pub(crate) awaited: Option<(MetTable, u64)>,
     /// It has waited for that for too long.
     pub(crate) is_unanswered: bool,
+    /// The command executes the statement of this number: with an error its long data is over.
+    pub(crate) executed: Option<u32>,
+    /// The number of the first packet of its answer, if something was asked for it.
+    pub(crate) answer_sequence: Option<u8>,
 }

@@ -18,6 +18,7 @@ mod insert_id;
 mod last_insert_id;
 mod left_out;
 mod load;
+mod missing;
 mod moved;
 mod narrow;
 mod next_value;

@@ -229,12 +229,30 @@ fn one_that_is_not_there_is_not_waited_for() {
     assert_eq!(r.output(), no_table);
     assert!(r.requests.is_empty());
     assert!(schema.tables_to_ask(true).is_empty());
-    // One that comes meanwhile is a new one.
+    // One that comes meanwhile is a new one, and is asked for its column.
     let (mut r, schema) = missed();
-    r.answer(&described(&["1"]));
+    let sent = r.answer(&described(&["1"]));
+    assert!(has(&sent, "SELECT `id` FROM"), "{sent:?}");
+    r.tell(sent, &[]);
     waits(&mut r, INSERT);
     asked(&schema, true);
     assert!(has(&looked_at(&mut r), "INSERT INTO t"));
+}
+
+/// Nor is it asked for for ever, whatever the server says.
+#[test]
+fn one_that_comes_and_goes_is_asked_for_twice() {
+    let no_table = packet(1, b"\xFF\x7A\x04#42S02Table 'd.t' doesn't exist");
+    let (mut r, _) = connected(true);
+    r.holds_answers = true;
+    assert!(r.probed(INSERT, "1").contains("SELECT `id` FROM"));
+    for is_first in [true, false] {
+        assert!(has(&r.answer(&no_table), "SELECT 1 FROM"));
+        let sent = r.answer(&described(&["1"]));
+        assert_eq!(has(&sent, "SELECT `id` FROM"), is_first, "{sent:?}");
+    }
+    assert_eq!(r.s.awaited_answer(), Some(r.schema.answers()));
+    assert!(r.requests.is_empty());
 }
 
 #[test]
