@@ -99,6 +99,7 @@ fn keys_that_tables_have_left_are_no_trouble_and_hold_no_worker_id() -> Result<(
         runtime()?.block_on(async {
             let snowflake = RawSnowflakeSettings {
                 lease_ms: 1_000,
+                bound_window_ms: 1_000,
                 ..RawSnowflakeSettings::default()
             };
             let keys = open_with(&schema.raw(), &snowflake)?;
@@ -135,6 +136,40 @@ fn keys_that_tables_have_left_are_no_trouble_and_hold_no_worker_id() -> Result<(
             .await;
             // Who is still at it is served.
             again.take(1, true).await?;
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A connection goes on with keys that no rule has any more, one key now and then: their times stay near the clock.
+#[test]
+fn who_still_takes_keys_that_nobody_else_wants_does_not_run_away_from_the_clock() -> Result<()> {
+    let snowflake = RawSnowflakeSettings {
+        lease_ms: 1_000,
+        bound_window_ms: 1_000,
+        lead_ms_max: 1_000,
+        skew_ms_max: 0,
+        ..RawSnowflakeSettings::default()
+    };
+    let ahead_ms_max = i64::try_from(snowflake.lead_ms_max + snowflake.bound_window_ms)?;
+    for engine in Engine::ALL {
+        let schema = Schema::of(engine, "kw_switch_still")?;
+        runtime()?.block_on(async {
+            let keys = open_with(&schema.raw(), &snowflake)?;
+            keys.init().await?;
+            let source = keys.source(&KeySpec::Snowflake)?;
+            source.take(1, true).await?;
+            keys.use_only(&HashSet::new());
+            let layout = Preset::Twitter.layout();
+            for round in 0..12 {
+                let taken = source.take(1, true).await?;
+                let id = taken.number(0).unwrap().cast_signed();
+                let ahead_ms = layout.decode(id)?.issued_at_ms - SystemClock.wall_ms();
+                assert!(ahead_ms <= ahead_ms_max, "round {round}: {ahead_ms} ms");
+                // Longer than anybody takes to see that nobody waits.
+                tokio::time::sleep(Duration::from_millis(450)).await;
+            }
             Ok::<(), anyhow::Error>(())
         })?;
     }

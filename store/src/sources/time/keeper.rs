@@ -54,6 +54,8 @@ struct Keeper {
     written_boot_ms: u64,
     /// How many restarts of the store's server had been found when it was compared with the store last.
     restarts: u64,
+    /// A worker id that nobody wants any more is not given up before.
+    rest_from: Instant,
 }
 
 /// Keeps a lease until the source is closed, then gives it up. So it does while nobody uses the source.
@@ -71,6 +73,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         suspended: false,
         written_boot_ms: 0,
         restarts: 0,
+        rest_from: Instant::now(),
         supply,
         store,
     };
@@ -86,7 +89,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
             break;
         }
         keeper.supply.demand.end_put_offs();
-        if keeper.supply.demand.rests() {
+        if keeper.supply.demand.rests() && keeper.may_rest() {
             keeper.release().await;
             failed = false;
             continue;
@@ -102,6 +105,9 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
                 if need.is_none() && !keeper.is_due(renew_at) {
                     keeper.held = Some(held);
                     continue;
+                }
+                if need.is_some_and(|need| need > 0) {
+                    keeper.rest_later();
                 }
                 keeper.extend(held, need).await
             }
@@ -252,6 +258,7 @@ impl Keeper {
             because = taken.claim.reason(),
             "took over a worker id"
         );
+        self.rest_later();
         self.suspended = false;
         self.last = None;
         self.gone_back_from_ms = None;
