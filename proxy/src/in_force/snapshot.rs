@@ -136,12 +136,11 @@ impl ConfigSnapshot {
         self.ports.get(at).cloned()
     }
 
-    /// What its rules and key ports give keys of.
+    /// What its rules and key ports give keys of, also those that wait for a switch to end: it may fail.
     pub(crate) fn used(&self) -> HashSet<KeySpec> {
-        let of_rules = self.sources.iter().flatten();
-        let of_ports = self.ports.iter().flat_map(|port| port.sources());
-        let all = of_rules.chain(of_ports);
-        all.map(|source| source.spec().clone()).collect()
+        let of_rules = self.sources.iter().flatten().map(Source::spec);
+        let of_ports = self.ports.iter().flat_map(|port| port.used());
+        of_rules.chain(of_ports).cloned().collect()
     }
 
     pub(crate) fn rules(&self, listener: usize) -> Option<Arc<Rules>> {

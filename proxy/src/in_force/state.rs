@@ -87,3 +87,58 @@ impl State {
         Ok(snapshot.with_ports(ports).with_heard_store(has_heard_store))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use keywright_store::switch::KeySpace;
+    use keywright_store::{KeySpec, Keys};
+
+    use super::State;
+    use crate::config::Config;
+    use crate::handshake::password::OwnKey;
+    use crate::metrics::Counters;
+    use crate::switch::{Ahead, KeyStandings};
+
+    const TEXT: &str = "[store]\nurl = \"mysql://k@127.0.0.1:1/k\"\n\
+                        [[listener]]\nprotocol = \"redis\"\nbind = \"127.0.0.1:2\"\nkeys = { id = \"snowflake\" }\n";
+
+    /// Whether the worker id stays as it is, by what the store says.
+    fn is_used(standings: Option<KeyStandings>) -> bool {
+        let config = Arc::new(Config::parse(TEXT).unwrap());
+        let keys = Keys::open(config.store.clone()).unwrap();
+        let state = State {
+            config,
+            seen: Vec::new(),
+            known: None,
+            standings,
+            held: BTreeSet::new(),
+            waits_for_store: BTreeSet::new(),
+            ahead: Ahead::new(),
+            version: 0,
+        };
+        let own_key = Arc::new(OwnKey::made_when_needed());
+        let snapshot = state.snapshot(&keys, &Counters::default(), &own_key, None);
+        snapshot.unwrap().used().contains(&KeySpec::Snowflake)
+    }
+
+    /// Each attempt would have the program give its worker id up and take another, whatever becomes of the attempt.
+    #[test]
+    fn a_key_port_gives_its_worker_id_up_when_tables_have_left_it_and_not_before() {
+        let snowflake = BTreeSet::from([KeySpace::Snowflake]);
+        let held = KeyStandings {
+            held: snowflake.clone(),
+            left: snowflake.clone(),
+        };
+        let left = KeyStandings {
+            held: BTreeSet::new(),
+            left: snowflake,
+        };
+        assert!(is_used(None));
+        assert!(is_used(Some(KeyStandings::default())));
+        assert!(is_used(Some(held)));
+        assert!(!is_used(Some(left)));
+    }
+}

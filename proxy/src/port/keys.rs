@@ -161,12 +161,12 @@ impl PortKeys {
         self.names.get(name)
     }
 
-    /// Where keys come from that are given now.
-    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+    /// What the names give keys of, or may give again when a switch is over or the store has answered.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &KeySpec> {
         let named = self.names.values();
         named.filter_map(|named| match &named.gives {
-            Gives::Keys(source) => Some(source),
-            Gives::Unknown | Gives::Held | Gives::Left => None,
+            Gives::Keys(_) | Gives::Unknown | Gives::Held => Some(&named.spec),
+            Gives::Left => None,
         })
     }
 

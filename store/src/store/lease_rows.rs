@@ -115,8 +115,7 @@ impl TakeLease<'_> {
         let claimant = &self.claimant;
         match (self.space, &self.worker_ids.table) {
             (Space::Snowflake, Some(table)) => {
-                let whose = (&claimant.owner, claimant.worker_id_max);
-                let number = number_table::number(table, whose, rows, link).await?;
+                let number = number_table::number(table, claimant, rows, link).await?;
                 Ok(number.map(Some))
             }
             (Space::Snowflake, None) | (Space::Readable, _) => Ok(Ok(claimant.wanted)),

@@ -7,7 +7,7 @@
 
 use super::{Link, StoreError, Transaction, column, values};
 use crate::host::host;
-use crate::lease::{LeaseRow, NoLease};
+use crate::lease::{Claimant, HeldLease, LeaseRow, NoLease};
 use crate::worker_ids::NumberTable;
 
 /// Longest text of the table's columns, characters.
@@ -15,20 +15,32 @@ const TEXT_CHARS_MAX: usize = 64;
 /// A generator on a machine of its own, as UidGenerator tells them apart from such in containers.
 const TYPE: u32 = 2;
 
-/// The number of a program out of the table: the one that it was given before, where that is known, or the next. It stays taken whatever becomes
-/// of the transaction.
+/// The number of a program out of the table: the one that it was given before, where that is known and nobody has had it since, or the next. It
+/// stays taken whatever becomes of the transaction.
 pub(super) async fn number(
     table: &NumberTable,
-    (owner, worker_id_max): (&String, u32),
+    claimant: &Claimant,
     rows: &[LeaseRow],
     link: &mut Link,
 ) -> Result<Result<u32, NoLease>, StoreError> {
-    let is_ours = |row: &&LeaseRow| row.owner.as_ref() == Some(owner);
-    if let Some(row) = rows.iter().find(is_ours) {
+    let owner = &claimant.owner;
+    let is_held = |row: &LeaseRow| row.owner.as_ref() == Some(owner);
+    let is_last = |row: &LeaseRow, last: &HeldLease| {
+        row.owner.is_none() && row.worker_id == last.worker_id && row.epoch == last.epoch
+    };
+    let was_last = |row: &LeaseRow| {
+        claimant
+            .last
+            .as_ref()
+            .is_some_and(|last| is_last(row, last))
+    };
+    let ours = rows.iter().find(|row| is_held(row));
+    if let Some(row) = ours.or_else(|| rows.iter().find(|row| was_last(row))) {
         return Ok(Ok(row.worker_id));
     }
     let number = next(table, owner, link).await?;
     let worker_id = u32::try_from(number).ok();
+    let worker_id_max = claimant.worker_id_max;
     let Some(worker_id) = worker_id.filter(|its| *its <= worker_id_max) else {
         return Ok(Err(NoLease::NumbersUsedUp {
             table: table.clone(),

@@ -1,16 +1,17 @@
 //! Worker ids out of UidGenerator's table, beside an imitation of its generators: each start adds a row, and the row's number is the worker
 //! id.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use keywright_core::{Cause, Preset};
 use keywright_store::{Finding, KeySpec, Keys, RawSnowflakeSettings, Severity};
 use keywright_testkit::{Flavour, Result};
 
-use crate::common::{IssuedLog, Schema, open, open_with, runtime};
+use crate::common::{IssuedLog, Schema, open, open_with, runtime, until};
 
 keywright_testkit::on_both_flavours!(
     programs_and_generators_never_have_the_same_number,
+    a_number_that_was_given_up_for_a_while_is_had_again,
     a_table_that_gives_numbers_again_is_refused,
     numbers_that_the_layout_does_not_have_are_refused,
     nobody_leases_beside_the_table,
@@ -88,6 +89,37 @@ fn programs_and_generators_never_have_the_same_number(flavour: Flavour) -> Resul
             log.add_all("programs", &source.take(20, true).await?);
             assert_eq!(keys.worker_id(), Some(*number));
         }
+        Ok(())
+    })
+}
+
+/// The program's rules have snowflake keys, have others, and have snowflake keys again.
+fn a_number_that_was_given_up_for_a_while_is_had_again(flavour: Flavour) -> Result<()> {
+    const HOLDERS: &str = "SELECT COUNT(*) FROM keywright_worker WHERE owner IS NOT NULL";
+    let schema = schema(flavour, "kw_numbers_back")?;
+    runtime()?.block_on(async {
+        made(&schema).await?;
+        let its = RawSnowflakeSettings {
+            worker_id_table: Some("WORKER_NODE".to_owned()),
+            lease_ms: 1_000,
+            bound_window_ms: 1_000,
+            ..RawSnowflakeSettings::default()
+        };
+        let keys = open_with(&schema.raw(), &its)?;
+        let mut last = 0;
+        for round in 0..3 {
+            let source = keys.source(&KeySpec::Snowflake)?;
+            let id = source.take(1, true).await?.number(0).unwrap();
+            assert!(id > last, "round {round}: {id} {last}");
+            last = id;
+            assert_eq!(keys.worker_id(), Some(1), "round {round}");
+            keys.use_only(&HashSet::new());
+            until("a worker id that was given up", || {
+                schema.number(HOLDERS).is_ok_and(|held| held == 0)
+            })
+            .await;
+        }
+        assert_eq!(schema.number("SELECT COUNT(*) FROM WORKER_NODE")?, 1);
         Ok(())
     })
 }
