@@ -123,6 +123,16 @@ impl Dialect {
         )
     }
 
+    /// Reads the number of a tag that was not dropped, and in Keywright's own table its end and who wrote it: (tag).
+    pub(crate) fn select_bound(self, table: &TableName) -> String {
+        let (columns, those) = match self {
+            Self::Keywright => ("hi AS number, id_max, server", " AND dropped_ms IS NULL"),
+            Self::Leaf | Self::IdGenerator | Self::Tinyid => ("max_id AS number", ""),
+        };
+        let tag = self.tag_column();
+        format!("SELECT {columns} FROM {table} WHERE {tag} = ?{those}")
+    }
+
     /// Moves the number, if it is still what was read: (new number, tag, old number), in Keywright's own table preceded by
     /// who reserved, how many, when, and the rate, and followed by the generation.
     pub(crate) fn update_row(self, table: &TableName) -> String {

@@ -82,7 +82,7 @@ pub use store::assigned_admin::ReleasedNumber;
 pub use store::lease_list::WorkerRow;
 pub use store::restored::{RestoredBuckets, RestoredStore, RestoredTag};
 pub use store::schema::OWN_TABLES;
-pub use store::tag_admin::{TagListing, TagOptions};
+pub use store::tag_admin::{TagBound, TagListing, TagOptions};
 pub use store::tag_change::TagChange;
 pub use store::tag_hiding::TagHiding;
 pub use store::worker_id_admin::WorkerIdsRecorded;

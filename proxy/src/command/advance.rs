@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use keywright_core::{Layout, Tag};
-use keywright_store::{Above, TagListing};
+use keywright_store::{Above, TagBound};
 
 use super::{File, of_store, runtime};
 
@@ -58,19 +58,23 @@ impl Advance {
             ) => bail!("--store is for a tag: all else is in the store that has no tags"),
         };
         let runtime = runtime()?;
-        let listing = match &above {
-            Above::Tag { tag, id: _ } => runtime.block_on(keys.listing(tag)),
+        let bound = match &above {
+            Above::Tag { tag, id: _ } => match runtime.block_on(keys.tag_bound(tag)) {
+                Ok(bound) => bound,
+                // It is not asked for anything that matters then.
+                Err(_) if self.use_up => None,
+                Err(failure) => bail!("{failure}"),
+            },
             Above::Snowflake { .. }
             | Above::SnowflakeMoment { .. }
-            | Above::ReadableMoment { .. } => Ok(None),
+            | Above::ReadableMoment { .. } => None,
         };
-        let listing = listing.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        if let (Above::Tag { tag, id }, Some(listing), false) = (&above, &listing, self.use_up) {
-            leave_enough(tag, *id, listing)?;
+        if let (Above::Tag { tag, id }, Some(bound), false) = (&above, &bound, self.use_up) {
+            leave_enough(tag, *id, bound)?;
         }
         let next = runtime.block_on(keys.advance(&above));
         let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        let largest = listing.as_ref().map_or(ID_MAX, largest_of);
+        let largest = bound.as_ref().map_or(ID_MAX, largest_of);
         match above {
             Above::Tag { tag, id: _ } if next > largest => {
                 println!(
@@ -133,14 +137,18 @@ impl Advance {
     }
 }
 
-fn largest_of(listing: &TagListing) -> u64 {
-    listing.id_max.unwrap_or(ID_MAX)
+fn largest_of(bound: &TagBound) -> u64 {
+    bound.id_max.unwrap_or(ID_MAX)
 }
 
-/// Refuses what would use up a tag. What is beyond its end the store refuses.
-fn leave_enough(tag: &Tag, id: u64, listing: &TagListing) -> Result<()> {
-    let largest = largest_of(listing);
-    let left = largest.saturating_add(1).saturating_sub(listing.next);
+/// Refuses what would use up a tag. What is beyond its end the store refuses. Where the store has gone back, ids up to what a program has seen were
+/// given: the log names that one.
+fn leave_enough(tag: &Tag, id: u64, bound: &TagBound) -> Result<()> {
+    if bound.gone_back_from.is_some_and(|seen| id < seen) {
+        return Ok(());
+    }
+    let largest = largest_of(bound);
+    let left = largest.saturating_add(1).saturating_sub(bound.next);
     let then = largest.saturating_sub(id).min(left);
     let uses_up = then == 0 || then < left / LEFT_PARTS_MAX;
     if id <= largest && then < left && uses_up {
@@ -163,7 +171,7 @@ mod tests {
     use std::path::PathBuf;
 
     use keywright_core::{Layout, Tag};
-    use keywright_store::{Above, TagListing, TagOrder};
+    use keywright_store::{Above, TagBound};
 
     use super::{AHEAD_MS_MAX, Advance, File, leave_enough};
 
@@ -232,16 +240,29 @@ mod tests {
             // The store has a better answer.
             (5, Some(150), 151, false),
         ] {
-            let listing = TagListing {
-                tag: "orders".to_owned(),
+            let bound = TagBound {
                 next,
                 id_max,
-                step: 1_000,
-                order: Some(TagOrder::Distinct),
-                hiding: Ok(None),
+                gone_back_from: None,
             };
-            let refused = leave_enough(&tag, id, &listing).is_err();
+            let refused = leave_enough(&tag, id, &bound).is_err();
             assert_eq!(refused, is_refused, "{next} {id_max:?} {id}");
+        }
+        Ok(())
+    }
+
+    /// The log says `advance orders --above 148`.
+    #[test]
+    fn what_programs_have_seen_is_not_refused() -> anyhow::Result<()> {
+        let tag = Tag::parse("orders")?;
+        let bound = TagBound {
+            next: 5,
+            id_max: Some(150),
+            gone_back_from: Some(149),
+        };
+        for (id, is_refused) in [(5, false), (148, false), (150, true)] {
+            let refused = leave_enough(&tag, id, &bound).is_err();
+            assert_eq!(refused, is_refused, "{id}");
         }
         Ok(())
     }

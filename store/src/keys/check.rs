@@ -11,7 +11,7 @@ use crate::store::lease_marks::marked_ms;
 use crate::store::order_rows::{LookForLoss, may_lose};
 use crate::store::ranges::{LookAtTags, Looked};
 use crate::store::schema::InspectSchema;
-use crate::store::tag_admin::TagListing;
+use crate::store::tag_admin::{ReadBound, TagBound, TagListing};
 use crate::store::tag_denied::unknown;
 use crate::store::tag_hiding::refuse_other;
 use crate::tag_order::TagOrder;
@@ -146,17 +146,20 @@ impl Keys {
         }
     }
 
-    /// What the tag's own store says of it; nothing: it is not there, or the store gives ranges and says nothing of where a tag is.
+    /// How far a tag has come, by its own store; nothing: it is not there, or the store gives ranges and says nothing of where a tag is.
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn listing(&self, tag: &Tag) -> Result<Option<TagListing>, Failure> {
+    pub async fn tag_bound(&self, tag: &Tag) -> Result<Option<TagBound>, Failure> {
         let keys = self.further_of(tag).unwrap_or(self);
         if keys.gives_ranges_only() {
             return Ok(None);
         }
-        let mut rows = keys.tags_here().await?.into_iter();
-        Ok(rows.find(|row| keys.names(row, tag)))
+        keys.run(ReadBound {
+            store: Arc::clone(&keys.0.store),
+            tag: tag.clone(),
+        })
+        .await
     }
 
     /// Those tags that are not in this store.

@@ -74,6 +74,17 @@ pub struct TagListing {
     pub hiding: Result<Option<TagHiding>, String>,
 }
 
+/// How far a tag has come, for somebody who raises it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TagBound {
+    /// The first id that nobody was given, by its row.
+    pub next: u64,
+    /// The largest id that it may issue, where its table says so.
+    pub id_max: Option<u64>,
+    /// The first id that nobody was given as far as a program has seen, where the row says that the store has gone back.
+    pub gone_back_from: Option<u64>,
+}
+
 /// Makes a tag. It begins above all that was reserved of one of that name: of one that was dropped, and of one that is lost as far as this
 /// program has seen.
 #[derive(Debug)]
@@ -321,5 +332,32 @@ impl Transaction<Vec<TagListing>> for ListTags {
                 })
             })
             .collect()
+    }
+}
+
+/// Reads how far one tag has come, whatever stands in the rows of others.
+#[derive(Debug)]
+pub(crate) struct ReadBound {
+    pub(crate) store: Arc<Store>,
+    pub(crate) tag: Tag,
+}
+
+impl Transaction<Option<TagBound>> for ReadBound {
+    async fn run(&self, link: &mut Link) -> Result<Option<TagBound>, StoreError> {
+        let store = &self.store;
+        let select = store.dialect.select_bound(&store.segment_table);
+        let Some(row) = link.first(select, values![self.tag.as_str()]).await? else {
+            return Ok(None);
+        };
+        let next = store.dialect.ends().first_free(column(&row, "number")?);
+        let id_max = match store.dialect {
+            Dialect::Keywright => Some(column(&row, "id_max")?),
+            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => None,
+        };
+        Ok(Some(TagBound {
+            next,
+            id_max,
+            gone_back_from: behind(store, &row)?,
+        }))
     }
 }

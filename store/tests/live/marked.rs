@@ -56,6 +56,8 @@ fn one_that_was_dropped_is_made_anew_behind_an_advance(engine: Engine) -> Result
     let schema = Schema::of(engine, "kw_marked_anew")?;
     runtime()?.block_on(async {
         let keys = marked(&schema).await?;
+        let bound = keys.tag_bound(&tag("orders")).await?;
+        assert_eq!(bound.and_then(|its| its.gone_back_from), Some(SEEN));
         let raised = keys.raise(&tag("orders"), 70_000).await;
         let way_out = "keywright advance orders --above 70000,";
         assert_refused(raised, Cause::BoundDamaged, way_out);
@@ -70,6 +72,7 @@ fn one_that_was_dropped_is_made_anew_behind_an_advance(engine: Engine) -> Result
             let way_out = format!("keywright advance orders --above {above},");
             assert_refused(made, Cause::BoundDamaged, &way_out);
         }
+        assert_eq!(keys.tag_bound(&tag("orders")).await?, None);
         assert_eq!(advance(&keys, SEEN - 1).await.unwrap(), SEEN);
         keys.create_tag(&tag("orders"), &small_steps(100)).await?;
         let taken = keys.source(&segment("orders"))?.take(1, true).await?;

@@ -6,7 +6,7 @@ use keywright_testkit::Result;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 
-use crate::common::{IssuedLog, Schema, open, runtime, segment, take_by_each, take_many};
+use crate::common::{IssuedLog, Schema, open, runtime, segment, tag, take_by_each, take_many};
 
 pub const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT(20) NOT NULL DEFAULT '1', \
     step INT(11) NOT NULL, description VARCHAR(256) DEFAULT NULL, \
@@ -93,6 +93,23 @@ fn settings(schema: &Schema, dialect: &str) -> RawStoreSettings {
         step_max: 100,
         ..schema.raw()
     }
+}
+
+/// Nobody can list them all then.
+#[test]
+fn a_tag_whose_row_cannot_be_read_keeps_nobody_from_asking_for_another() -> Result<()> {
+    let schema = Schema::new("kw_leaf_unreadable")?;
+    schema.sql(LEAF)?;
+    schema.sql("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('broken', -5, 100)")?;
+    runtime()?.block_on(async {
+        let keys = open(&settings(&schema, "leaf"))?;
+        assert!(keys.tags().await.is_err());
+        let bound = keys.tag_bound(&tag("orders")).await?;
+        assert_eq!(bound.map(|its| its.next), Some(1));
+        assert!(keys.tag_bound(&tag("broken")).await.is_err());
+        assert_eq!(keys.tag_bound(&tag("missing")).await?, None);
+        Ok(())
+    })
 }
 
 #[test]
