@@ -244,7 +244,7 @@ fn is_worker_id(row: &WorkerRow) -> bool {
 }
 
 fn line_of_leased(row: &WorkerRow) -> String {
-    let holder = row.holder.as_deref().unwrap_or("nobody");
+    let holder = row.told_holder().unwrap_or("nobody");
     match row.is_leased {
         true => format!("{} leased by {holder}", row.worker_id),
         false => format!("{} free, last leased by {holder}", row.worker_id),
@@ -272,7 +272,7 @@ fn document_of_leased(row: &WorkerRow) -> serde_json::Value {
     json!({
         "worker_id": row.worker_id,
         "is_leased": row.is_leased,
-        "holder": row.holder,
+        "holder": row.told_holder(),
     })
 }
 
@@ -295,6 +295,26 @@ mod tests {
         ] {
             assert_eq!(moment(unix_ms), shown);
         }
+    }
+
+    #[test]
+    fn a_store_that_has_gone_back_is_told_until_that_is_made_up_for() {
+        let row = |hi_ms| WorkerRow {
+            space: "snowflake".to_owned(),
+            worker_id: 3,
+            is_leased: false,
+            holder: Some("db1 pid 7, gone back behind 500".to_owned()),
+            epoch: 1,
+            hi_ms,
+            layout: "twitter".to_owned(),
+        };
+        let free = "3 free, last leased by db1 pid 7";
+        assert_eq!(line_of_leased(&row(500)), free);
+        assert_eq!(
+            line_of_leased(&row(499)),
+            format!("{free}, gone back behind 500")
+        );
+        assert_eq!(document_of_leased(&row(500))["holder"], "db1 pid 7");
     }
 
     #[test]

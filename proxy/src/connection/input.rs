@@ -40,7 +40,7 @@ pub(crate) struct Input {
     was_filled: bool,
     /// What it has taken beyond [`BUFFER_BYTES_BUSY`].
     share: Share,
-    /// Whether it must be larger, and there is no memory for that.
+    /// Whether it is full and must be larger, and there is no memory for that.
     is_starved: bool,
 }
 
@@ -215,13 +215,12 @@ impl Input {
         }
         // A full buffer must grow, or reading into no room would look like the peer's end.
         wanted = wanted.max(self.end.saturating_add(1));
-        if wanted > len {
-            self.is_starved = !self.share.hold(wanted.saturating_sub(BUFFER_BYTES_BUSY));
-            if !self.is_starved {
-                self.grow(wanted);
-            }
+        if wanted > len && self.share.hold(wanted.saturating_sub(BUFFER_BYTES_BUSY)) {
+            self.grow(wanted);
         }
-        self.end < self.readable
+        // What came before may have been passed on: then it goes on as it is.
+        self.is_starved = self.end >= self.readable;
+        !self.is_starved
     }
 
     /// Into another buffer, where all that was in this one was passed on.
@@ -343,6 +342,23 @@ mod tests {
         assert_eq!(input.drop_front(input.there().len()), Ok(()));
         input.release();
         assert!(input.share.hold(512 << 10), "all came back");
+    }
+
+    /// No memory is left, and all that came was passed on. What comes next is short.
+    #[test]
+    fn who_has_room_is_not_starved() {
+        let mut input = Input::new(Arc::new(Memory::new(0)), Arc::default());
+        while input.make_room(usize::MAX) {
+            input.end = input.readable;
+            input.was_filled = true;
+        }
+        assert!(input.is_starved());
+        assert_eq!(input.drop_front(input.there().len()), Ok(()));
+        assert!(input.make_room(usize::MAX));
+        assert!(!input.is_starved());
+        input.lend();
+        assert!(input.make_room(1));
+        assert!(!input.is_starved());
     }
 
     /// Dropped as far as there was something, the rest of a command would be taken for the next one.

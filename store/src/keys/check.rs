@@ -7,7 +7,6 @@ use keywright_core::{Cause, Tag};
 use super::Keys;
 use crate::failure::Failure;
 use crate::store::lease_list::WorkerRow;
-use crate::store::lease_marks::marked_ms;
 use crate::store::order_rows::{LookForLoss, may_lose};
 use crate::store::ranges::{LookAtTags, Looked};
 use crate::store::schema::InspectSchema;
@@ -105,17 +104,14 @@ impl Keys {
         let rows = self.workers().await?;
         let behind: Vec<(&WorkerRow, i64)> = rows
             .iter()
-            .filter_map(|row| {
-                let seen_ms = marked_ms(row.holder.as_deref()?)?;
-                (seen_ms > row.hi_ms).then_some((row, seen_ms))
-            })
+            .filter_map(|row| Some((row, row.gone_back_from_ms()?)))
             .collect();
         let told = behind.iter().map(|(row, seen_ms)| {
             let WorkerRow { space, worker_id, hi_ms, .. } = row;
             let of_space = behind.iter().filter(|(other, _)| other.space == *space);
             let above_ms = of_space.map(|(_, seen_ms)| *seen_ms).max().unwrap_or(*seen_ms);
             format!(
-                "the store has gone back: the bound of {space} worker id {worker_id} was {seen_ms}, and is {hi_ms}; run keywright advance {space} --above-ms {above_ms}, \
+                "the store has gone back: a program has seen a bound of {seen_ms} of {space} worker ids, and that of {worker_id} is {hi_ms}; run keywright advance {space} --above-ms {above_ms}, \
                  or a later moment if ids carry one"
             )
         });

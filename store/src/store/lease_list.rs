@@ -1,5 +1,6 @@
 //! Leases in the store, as people see them.
 
+use super::lease_marks::{marked_ms, unmarked};
 use super::{Link, StoreError, Transaction, column};
 
 /// Reads all leases, for people.
@@ -40,7 +41,7 @@ pub struct WorkerRow {
     pub worker_id: u32,
     /// Whether somebody holds it and has renewed it in time.
     pub is_leased: bool,
-    /// Host and process of whoever holds or held it.
+    /// Host and process of whoever holds or held it, or has seen that the store has gone back.
     pub holder: Option<String>,
     /// Counts owners.
     pub epoch: u64,
@@ -48,4 +49,21 @@ pub struct WorkerRow {
     pub hi_ms: i64,
     /// The layout of its ids.
     pub layout: String,
+}
+
+impl WorkerRow {
+    /// The bound that a program has seen of a worker id of this space, unix milliseconds, where the store has gone back behind it and that is not made up for.
+    pub fn gone_back_from_ms(&self) -> Option<i64> {
+        let seen_ms = marked_ms(self.holder.as_deref()?)?;
+        (seen_ms > self.hi_ms).then_some(seen_ms)
+    }
+
+    /// The holder, for people: with such a bound only as long as that is not made up for.
+    pub fn told_holder(&self) -> Option<&str> {
+        let holder = self.holder.as_deref()?;
+        Some(match self.gone_back_from_ms() {
+            Some(_) => holder,
+            None => unmarked(holder),
+        })
+    }
 }

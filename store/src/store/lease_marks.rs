@@ -20,6 +20,13 @@ pub(crate) fn marked_ms(holder: &str) -> Option<i64> {
     bound_ms.parse().ok()
 }
 
+/// Who holds it, or has seen the bound, without that.
+pub(super) fn unmarked(holder: &str) -> &str {
+    let marked = holder.rsplit_once(MARK);
+    let marked = marked.filter(|_| marked_ms(holder).is_some());
+    marked.map_or(holder, |(holder, _)| holder)
+}
+
 /// Writes it into the row of the worker id that is behind, or else into that of another one. All of them are locked. Whether there is something
 /// to commit.
 pub(super) async fn tell(
@@ -75,7 +82,7 @@ fn row_to_mark<'r>(
 mod tests {
     use keywright_core::Preset;
 
-    use super::{LeaseRow, mark, marked_ms, row_to_mark};
+    use super::{LeaseRow, mark, marked_ms, row_to_mark, unmarked};
 
     fn row(worker_id: u32, hi_ms: i64, owner: Option<&str>) -> LeaseRow {
         LeaseRow {
@@ -96,8 +103,13 @@ mod tests {
             marked_ms(&mark(1_795_219_200_000, "db, 1 pid 7")),
             Some(1_795_219_200_000)
         );
+        assert_eq!(
+            unmarked(&mark(1_795_219_200_000, "db, 1 pid 7")),
+            "db, 1 pid 7"
+        );
         for holder in ["host pid 7", "", "host, gone back behind by hand"] {
             assert_eq!(marked_ms(holder), None, "{holder}");
+            assert_eq!(unmarked(holder), holder);
         }
     }
 
