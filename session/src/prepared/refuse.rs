@@ -1,4 +1,4 @@
-//! Executions that are refused, and what was sent for them as long data.
+//! Executions that are refused.
 
 use keywright_core::Cause;
 use keywright_rewrite::Unsupported;
@@ -29,17 +29,6 @@ impl Connection {
             .map(|statement| statement.rule)
     }
 
-    pub(crate) fn forget_long_data(&mut self, id: u32) {
-        let Some(statement) = self.statements.ours.get_mut(&id) else {
-            return;
-        };
-        if statement.long_data.is_empty() {
-            return;
-        }
-        statement.long_data.clear();
-        self.ask_to_forget(id);
-    }
-
     /// Refuses an execution. What was sent as long data for it must not become part of the next one.
     pub(crate) fn refuse_select_execution(
         &mut self,
@@ -51,28 +40,6 @@ impl Connection {
         let select = self.statements.selects.get(&id);
         let rule = select.map(|select| select.rule);
         self.refuse_unsupported(header, rule, what)
-    }
-
-    pub(crate) fn forget_long_data_of_select(&mut self, id: u32) {
-        let Some(select) = self.statements.selects.get_mut(&id) else {
-            return;
-        };
-        if select.long_data.is_empty() {
-            return;
-        }
-        select.long_data.clear();
-        self.ask_to_forget(id);
-    }
-
-    /// The same of whatever statement has this number.
-    pub(crate) fn forget_long_data_of_any(&mut self, id: u32) {
-        if self.statements.ours.contains_key(&id) {
-            self.forget_long_data(id);
-        } else if self.statements.selects.contains_key(&id) {
-            self.forget_long_data_of_select(id);
-        } else {
-            self.ask_to_forget(id);
-        }
     }
 
     pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {

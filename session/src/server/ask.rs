@@ -1,14 +1,10 @@
-//! How the session asks the server something of its own, and what it makes of the answer.
+//! How the session asks the server something of its own.
 
-use keywright_core::Cause;
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::HEADER_BYTES;
-use keywright_wire::packets::{error_of, write_command, write_query};
-use keywright_wire::protocol::COM_STMT_PREPARE;
+use keywright_wire::packets::{write_command, write_query};
+use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 
-use crate::answer::errors::write_error;
 use crate::connection::Connection;
-use crate::job::Job;
 use crate::server::probe::Probe;
 use crate::step::Step;
 
@@ -34,28 +30,10 @@ impl Connection {
         Step::Blocked
     }
 
-    /// The server refused a question of ours, so it would refuse the client's statement too. The client gets that error as its answer.
-    pub(crate) fn fail_own(&mut self, answer: &[u8]) -> Job {
-        let start = self.down.len();
-        if error_of(answer).is_some() {
-            self.down.extend_from_slice(answer);
-        } else {
-            let message = "keywright cannot read the state of the session";
-            write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
-        }
-        // The client's command may have come in more packets than the question.
-        if let Some(number) = self.table_report.answer_sequence
-            && let Some(sequence) = self.down.get_mut(start + HEADER_BYTES - 1)
-        {
-            *sequence = number;
-        }
-        let executed = self.table_report.executed;
-        self.shown_row_count = None;
-        self.forget_command();
-        self.context.known = false;
-        if let Some(id) = executed {
-            self.forget_long_data_of_any(id);
-        }
-        Job::Answered
+    /// Has the server forget what was sent as long data for a statement.
+    pub(crate) fn ask_to_forget(&mut self, id: u32) {
+        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
+        self.answer.expect(Shape::Simple);
+        self.probe = Some(Probe::Reset);
     }
 }

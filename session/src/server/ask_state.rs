@@ -2,7 +2,7 @@
 
 use keywright_wire::answer::Shape;
 use keywright_wire::packets::write_command;
-use keywright_wire::protocol::{COM_SET_OPTION, COM_STMT_RESET};
+use keywright_wire::protocol::COM_SET_OPTION;
 
 use crate::connection::Connection;
 use crate::server::context::probe;
@@ -17,13 +17,6 @@ impl Connection {
         }
         let text = probe(self.context.modes.server);
         self.ask_by_text(text, Probe::Context)
-    }
-
-    /// Has the server forget what was sent as long data for a statement.
-    pub(crate) fn ask_to_forget(&mut self, id: u32) {
-        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
-        self.answer.expect(Shape::Simple);
-        self.probe = Some(Probe::Reset);
     }
 
     /// Asks for status flags, by setting what is in force already: unlike others' its answer leaves ROW_COUNT() as it is after an error,
