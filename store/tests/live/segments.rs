@@ -196,6 +196,7 @@ fn a_gap_beyond_the_end_is_told_and_can_be_corrected(engine: Engine) -> Result<(
         let fresh = open(&schema.raw())?;
         let later = fresh.source(&segment("small"))?.take(1, true).await;
         assert_eq!(later.unwrap_err(), refused);
+        fresh.hand_back().await;
         schema.sql("UPDATE keywright_segment SET hi = 120, server = NULL")?;
         let taken = loop {
             match source.take(1, true).await {
