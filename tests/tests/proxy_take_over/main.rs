@@ -266,6 +266,10 @@ fn listeners_come_and_go_with_the_configuration() -> Result<()> {
     let ((before, first), (behind, second)) = (place()?, place()?);
     let connect = |port| Wire::connect_tcp(port, &Login::root("places"));
     let mut proxy = ProxyProcess::start(first)?;
+    // What has started listens at its own place first.
+    wait_until("the other place", WAIT_MAX, || {
+        Ok(TcpStream::connect(("127.0.0.1", before)).is_ok())
+    })?;
     let mut stays = connect(before)?;
     proxy.reconfigure(second);
     let mut old = proxy.take_over()?;
