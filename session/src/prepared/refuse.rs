@@ -36,7 +36,7 @@ impl Connection {
         id: u32,
         what: Unsupported,
     ) -> Step {
-        self.forget_long_data_of_select(id);
+        self.forget_long_data(id);
         let select = self.statements.selects.get(&id);
         let rule = select.map(|select| select.rule);
         self.refuse_unsupported(header, rule, what)

@@ -86,7 +86,7 @@ impl Connection {
                 Ok(execution)
             }
             Err(BadValue::Malformed) => {
-                self.forget_long_data_of_select(id);
+                self.forget_long_data(id);
                 Err(self.tell_malformed(header))
             }
             Err(BadValue::Type) => Err(self.refuse_select_execution(header, id, UNKNOWN_TYPE)),
@@ -105,7 +105,7 @@ impl Connection {
         let keys = match keys {
             Ok(keys) => keys,
             Err(failure) => {
-                self.forget_long_data_of_select(id);
+                self.forget_long_data(id);
                 return Err(self.refuse_without_keys(header, &failure));
             }
         };
