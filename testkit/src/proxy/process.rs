@@ -83,9 +83,12 @@ impl ProxyProcess {
             if !self.is_running()? {
                 bail!("it has ended");
             }
-            Ok(ports
-                .iter()
-                .all(|&port| TcpStream::connect(("127.0.0.1", port)).is_ok()))
+            // Somebody else may answer there: until it says so, the port may not be its own.
+            let says_so = self.logged("listening") >= ports.len();
+            Ok(says_so
+                && ports
+                    .iter()
+                    .all(|&port| TcpStream::connect(("127.0.0.1", port)).is_ok()))
         });
         if let Err(error) = ready {
             let _ended = self.kill9();
