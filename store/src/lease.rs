@@ -6,9 +6,10 @@
 //! A process that takes a lease after it has lost one starts above what it has issued itself, too. And where the store has
 //! gone back behind a bound that the process knows to be committed, it takes none: others may have issued above what the rows say.
 //! Whoever knows of no such bound starts above all that anybody may have been granted before the store's server was started: an older state may
-//! have been put back then, and who was granted more goes on below that until he finds it out.
+//! have been put back then, and who was granted more goes on below that until he finds it out. And above all that a row says somebody has seen.
 
 pub mod fed;
+pub(crate) mod marks;
 mod no_lease;
 mod reach;
 pub(crate) mod space;
@@ -137,7 +138,7 @@ pub fn plan_claim(
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
     let granted_ms = granted_before_start_ms(era.started_ms, limits);
-    let floor_ms = era.floor_ms.max(granted_ms);
+    let floor_ms = era.floor_ms.max(granted_ms).max(marks::seen_ms(rows));
     let next_state = above_other_layouts(rows, &claimant.layout)
         .max(state_from(&claimant.layout, floor_ms))
         .max(claimant.floor_state);

@@ -2,7 +2,8 @@
 
 use keywright_core::{Layout, Recorded};
 
-use super::{LeaseRow, TakeoverLimits, granted_before_start_ms, is_left, plan_from, state_from};
+use super::marks::seen_ms;
+use super::{LeaseRow, TakeoverLimits, is_left, plan_from, state_from};
 
 /// The first id above all that a lease may have issued.
 pub(crate) fn first_above(row: &LeaseRow) -> u64 {
@@ -24,19 +25,15 @@ pub(crate) fn first_above_foreign(row: &LeaseRow, layout: &Layout, limits: &Take
     first_above(row).max(by_layouts)
 }
 
-/// The first id above all that anybody may have been granted before the store's server was started, also by leases of which the rows say less, or
-/// nothing: an older state may have been put back then. In the asker's layout, and in those of the rows that are still in use; 0: it has no server that
-/// says when that was.
+/// The first id above all that anybody may have been granted until now, also by leases of which the rows say less, or nothing: an older state may
+/// have been put back under programs that run. In the asker's layout, and in those of the rows that are still in use.
 pub(crate) fn first_above_granted(
     rows: &[LeaseRow],
     layout: &Layout,
-    started_ms: Option<i64>,
     limits: &TakeoverLimits,
 ) -> u64 {
-    if started_ms.is_none() {
-        return 0;
-    }
-    let granted_ms = granted_before_start_ms(started_ms, limits);
+    let granted_ms = limits.now_ms.saturating_add_unsigned(limits.gap_ms_max());
+    let granted_ms = granted_ms.max(seen_ms(rows));
     let in_use = rows
         .iter()
         .filter(|row| row.layout != *layout && !is_left(row, rows, layout))

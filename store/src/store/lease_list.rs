@@ -1,7 +1,7 @@
 //! Leases in the store, as people see them.
 
-use super::lease_marks::{marked_ms, unmarked};
 use super::{Link, StoreError, Transaction, column};
+use crate::lease::marks::{marked_ms, unmarked};
 
 /// Reads all leases, for people.
 #[derive(Debug)]

@@ -1,31 +1,11 @@
 //! What the row of a worker id says whose bound was put back to an older state: a program that has seen more writes it there, beside its own name as
-//! the holder, for people and for `check`. Unlike a tag's it keeps nobody from the worker id: whoever takes it begins above all that may have been granted before
-//! the store's server was started.
+//! the holder, for people and for `check`. Unlike a tag's it keeps nobody from the worker id: whoever takes one begins above it.
 
 use tracing::warn;
 
 use super::{Link, StoreError, values};
+use crate::lease::marks::{mark, marked_ms};
 use crate::lease::{LeaseRow, NoLease, is_held};
-
-/// Stands between who has seen a bound, and that bound. No machine is called so.
-const MARK: &str = ", gone back behind ";
-
-fn mark(bound_ms: i64, holder: &str) -> String {
-    format!("{holder}{MARK}{bound_ms}")
-}
-
-/// The bound that was seen, unix milliseconds, where a row says that it has gone back behind it.
-pub(crate) fn marked_ms(holder: &str) -> Option<i64> {
-    let (_, bound_ms) = holder.rsplit_once(MARK)?;
-    bound_ms.parse().ok()
-}
-
-/// Who holds it, or has seen the bound, without that.
-pub(super) fn unmarked(holder: &str) -> &str {
-    let marked = holder.rsplit_once(MARK);
-    let marked = marked.filter(|_| marked_ms(holder).is_some());
-    marked.map_or(holder, |(holder, _)| holder)
-}
 
 /// Writes it into the row of the worker id that is behind, or else into that of another one. All of them are locked. Whether there is something
 /// to commit.
@@ -82,7 +62,7 @@ fn row_to_mark<'r>(
 mod tests {
     use keywright_core::Preset;
 
-    use super::{LeaseRow, mark, marked_ms, row_to_mark, unmarked};
+    use super::{LeaseRow, mark, row_to_mark};
 
     fn row(worker_id: u32, hi_ms: i64, owner: Option<&str>) -> LeaseRow {
         LeaseRow {
@@ -94,22 +74,6 @@ mod tests {
             layout: Preset::Twitter.layout(),
             server: "here".to_owned(),
             expired: false,
-        }
-    }
-
-    #[test]
-    fn a_mark_is_read_back_and_no_holder_is_one() {
-        assert_eq!(
-            marked_ms(&mark(1_795_219_200_000, "db, 1 pid 7")),
-            Some(1_795_219_200_000)
-        );
-        assert_eq!(
-            unmarked(&mark(1_795_219_200_000, "db, 1 pid 7")),
-            "db, 1 pid 7"
-        );
-        for holder in ["host pid 7", "", "host, gone back behind by hand"] {
-            assert_eq!(marked_ms(holder), None, "{holder}");
-            assert_eq!(unmarked(holder), holder);
         }
     }
 

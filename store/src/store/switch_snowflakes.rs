@@ -22,17 +22,6 @@ pub(super) async fn now_ms(link: &mut Link) -> Result<i64, StoreError> {
     now.map_or(Ok(0), |row| row.first())
 }
 
-/// The last moment at which the store's server may have been started, by the later of this clock and the store's, unix milliseconds; nothing: this engine
-/// has none that is restarted.
-async fn started_ms(clock: &dyn Clock, link: &mut Link) -> Result<Option<i64>, StoreError> {
-    let Some(uptime) = uptime(link).await? else {
-        return Ok(None);
-    };
-    // Clocks that were read before the server said how long it has run would put the start too early.
-    let now_ms = now_ms(link).await?.max(clock.wall_ms());
-    Ok(Some(uptime.started_ms(now_ms)))
-}
-
 /// What all leases together have reserved, and what they are to begin above: as long as there is none, that is all there is.
 pub(super) async fn reserved_snowflakes(link: &mut Link) -> Result<u64, StoreError> {
     let rows = all_rows(link, Space::Snowflake.name()).await?;
@@ -47,8 +36,9 @@ async fn first_snowflake(link: &mut Link) -> Result<u64, StoreError> {
     first.map_or(Ok(0), |row| row.first())
 }
 
-/// How far all leases together may have issued, and all that were lost where an older state was put back before the store's server was started. Of those
-/// whose bounds another server wrote, the last ones may be missing:
+/// How far all leases together may have issued, and whoever was granted more than the rows say: an older state may have been put back under programs
+/// that run, and not all of them have found that out. Where nobody has a lease, and the store has no server, there was nobody.
+/// Of those whose bounds another server wrote, the last ones may be missing:
 /// - one that nobody holds any more reaches as far as is left out by whoever takes it over now, by the later of the program's clock and the
 ///   store's. Whoever does so afterwards gets a lease of another generation, whose ids are in none of the tables that leave, and should they
 ///   come back, begin above these.
@@ -59,11 +49,11 @@ pub(super) async fn bound_of_snowflakes(
     clock: &dyn Clock,
     link: &mut Link,
 ) -> Result<Bound, StoreError> {
-    let started_ms = started_ms(clock, link).await?;
     let rows = all_rows(link, Space::Snowflake.name()).await?;
     let first = first_snowflake(link).await?;
+    let now_ms = now_ms(link).await?.max(clock.wall_ms());
     let limits = TakeoverLimits {
-        now_ms: takeover.now_ms.max(now_ms(link).await?),
+        now_ms: takeover.now_ms.max(now_ms),
         ..*takeover
     };
     let is_foreign = |row: &LeaseRow| row.server != link.server.identity;
@@ -72,7 +62,10 @@ pub(super) async fn bound_of_snowflakes(
         false => first_above(row),
     };
     let issued = rows.iter().map(above).max().unwrap_or(0);
-    let granted = first_above_granted(&rows, layout, started_ms, &limits);
+    let granted = match rows.is_empty() && uptime(link).await?.is_none() {
+        true => 0,
+        false => first_above_granted(&rows, layout, &limits),
+    };
     Ok(Bound {
         hi: issued.max(granted).max(first),
         id_max: SNOWFLAKE_ID_MAX,

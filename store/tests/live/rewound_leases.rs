@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::switch::{Committed, Reached, Switchboard};
-use keywright_store::{KeySpec, RawSnowflakeSettings, Source};
+use keywright_store::{Clock, KeySpec, RawSnowflakeSettings, Source, SystemClock};
 use keywright_testkit::Result;
 
 use crate::common::{Engine, IssuedLog, open_with, runtime, until};
@@ -22,6 +22,8 @@ use crate::switches::{change, here};
 const SKEW_MS_MAX: u64 = 600_000;
 /// Beyond that, and beyond how far ids may run ahead.
 const PAST_SKEW_MS: u32 = 700_000;
+/// Longer than that, too.
+const LONG_AFTER_START_MS: i64 = 3_600_000;
 /// A lease that is not renewed during a test unless there is a reason. The server's clock does not go with those of programs: a lease that has expired by
 /// theirs only is in doubt.
 const LONG_LEASE_MS: u64 = 3_000_000;
@@ -188,20 +190,27 @@ fn goes_on_elsewhere(engine: Engine, has_expired: bool) -> Result<()> {
 
 /// The holder reaches nobody, and goes on below the bound that it was granted. Of its worker id the rows say less, or nothing.
 #[test]
-fn tables_leave_snowflake_ids_above_all_that_was_granted_before_a_restart() -> Result<()> {
+fn tables_leave_snowflake_ids_above_all_that_was_granted() -> Result<()> {
     for engine in OwnServer::ENGINES {
         for is_gone in [false, true] {
-            leave_behind_a_restart(engine, is_gone)?;
+            for is_restarted in [false, true] {
+                leave(engine, is_gone, is_restarted)?;
+            }
         }
     }
     Ok(())
 }
 
-fn leave_behind_a_restart(engine: Engine, is_gone: bool) -> Result<()> {
+fn leave(engine: Engine, is_gone: bool, is_restarted: bool) -> Result<()> {
     let mut server = OwnServer::start(engine)?;
     runtime()?.block_on(async {
         let line = Forwarder::start(server.port()).await?;
-        let (early, late) = (ManualClock::at(NOW_MS), ManualClock::at(NOW_MS));
+        let now_ms = match is_restarted {
+            true => NOW_MS,
+            // What was granted before the server was started is no measure of it.
+            false => SystemClock.wall_ms() + LONG_AFTER_START_MS,
+        };
+        let (early, late) = (ManualClock::at(now_ms), ManualClock::at(now_ms));
         let holder = open_at(&server.through(line.port), &insists(LONG_LEASE_MS), &early)?;
         holder.init().await?;
         go_over_to_snowflake_ids(&Switchboard::new(&holder)).await?;
@@ -212,11 +221,13 @@ fn leave_behind_a_restart(engine: Engine, is_gone: bool) -> Result<()> {
         late.pass(PAST_SKEW_MS);
         take(&source, &log, "holder", 20).await?;
         line.stalled.store(true, Ordering::Relaxed);
-        server.restart()?;
+        if is_restarted {
+            server.restart()?;
+        }
         let put_back = match is_gone {
             true => "DELETE FROM keywright_worker".to_owned(),
             false => format!(
-                "UPDATE keywright_worker SET hi_ms = {NOW_MS}, expires_at = {}",
+                "UPDATE keywright_worker SET hi_ms = {now_ms}, expires_at = {}",
                 server.long_ago()
             ),
         };

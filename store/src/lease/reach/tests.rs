@@ -1,6 +1,7 @@
 use keywright_core::{Layout, Preset};
 
 use super::{first_above, first_above_foreign, first_above_granted};
+use crate::lease::marks::mark;
 use crate::lease::tests::{LIMITS, NOW_MS, row, twitter};
 use crate::lease::{Era, LeaseRow, plan_claim};
 
@@ -23,34 +24,26 @@ fn a_bound_of_another_server_reaches_as_far_as_a_takeover_leaves_out() {
 }
 
 #[test]
-fn what_was_granted_before_the_server_was_started_reaches_as_far_as_a_claim_leaves_out() {
+fn what_was_granted_until_now_or_seen_by_somebody_is_reached() {
     let layout = Preset::Twitter.layout();
     let put_back = LeaseRow {
         hi_ms: NOW_MS - 3_600_000,
         ..row(1, None)
     };
-    for up_ms in [0, 5_000, 600_000] {
-        let started_ms = Some(NOW_MS - up_ms);
-        let era = Era {
-            started_ms,
-            ..Era::default()
-        };
-        let rows = std::slice::from_ref(&put_back);
-        let claim = plan_claim(rows, &twitter(Some(1)), &LIMITS, &era).unwrap();
-        let first = layout.smallest_id_from(claim.plan.start_state >> layout.sequence_bits());
-        for rows in [rows, &[]] {
-            let reach = first_above_granted(rows, &layout, started_ms, &LIMITS);
-            assert!(reach <= first.cast_unsigned());
-            assert!(
-                reach
-                    > layout
-                        .floor(NOW_MS - up_ms + 17_000)
-                        .unwrap()
-                        .cast_unsigned()
-            );
-        }
+    let seen_ms = NOW_MS + 900_000;
+    let marked = LeaseRow {
+        holder: Some(mark(seen_ms, "you pid 1")),
+        ..put_back.clone()
+    };
+    for (rows, reached_ms) in [
+        (vec![], NOW_MS + 17_000),
+        (vec![put_back.clone()], NOW_MS + 17_000),
+        (vec![put_back, marked], seen_ms - 1),
+    ] {
+        let reach = first_above_granted(&rows, &layout, &LIMITS);
+        assert!(reach > layout.floor(reached_ms).unwrap().cast_unsigned());
+        assert!(reach < layout.floor(reached_ms + 1_000).unwrap().cast_unsigned());
     }
-    assert_eq!(first_above_granted(&[put_back], &layout, None, &LIMITS), 0);
 }
 
 /// One that was left long ago does not count: its ids may lie far above those of today.
@@ -58,7 +51,7 @@ fn what_was_granted_before_the_server_was_started_reaches_as_far_as_a_claim_leav
 fn what_was_granted_in_another_layout_counts_while_that_is_in_use() {
     let layout = Preset::Twitter.layout();
     let greater = Layout::parse("twitter,epoch=2001-01-01").unwrap();
-    let reach = |rows: &[LeaseRow]| first_above_granted(rows, &layout, Some(NOW_MS), &LIMITS);
+    let reach = |rows: &[LeaseRow]| first_above_granted(rows, &layout, &LIMITS);
     let of_greater = |owner| LeaseRow {
         layout: greater,
         hi_ms: NOW_MS - 3_600_000,
