@@ -159,12 +159,15 @@ impl PortUsers {
         self.keys.drop_tag(tag).await
     }
 
-    /// Raises a tag; the first number that nobody was given.
+    /// Raises a tag; the first number that nobody was given. `use_up`: also where that leaves it none of its numbers, or almost none.
     ///
     /// # Errors
-    /// There is no such tag; it cannot have such a number; the store cannot be used.
-    pub(crate) async fn advance(&self, tag: Tag, id: u64) -> Result<u64, Failure> {
-        self.keys.advance(&Above::Tag { tag, id }).await
+    /// There is no such tag; it cannot have such a number; it would be used up; the store cannot be used.
+    pub(crate) async fn advance(&self, tag: Tag, id: u64, use_up: bool) -> Result<u64, Failure> {
+        match use_up {
+            true => self.keys.advance_using_up(&tag, id).await,
+            false => self.keys.advance(&Above::Tag { tag, id }).await,
+        }
     }
 }
 

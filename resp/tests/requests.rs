@@ -223,6 +223,15 @@ fn commands_are_read_in_any_case() {
             Command::Keywright(KeywrightCommand::Advance {
                 name: b"orders",
                 above: 7,
+                use_up: false,
+            }),
+        ),
+        (
+            "keywright advance orders 7 UseUp",
+            Command::Keywright(KeywrightCommand::Advance {
+                name: b"orders",
+                above: 7,
+                use_up: true,
             }),
         ),
         (
@@ -337,6 +346,9 @@ fn what_is_refused_is_refused_with_the_reason() {
         ("keywright create", "wrong number"),
         ("keywright advance a", "wrong number"),
         ("keywright advance a b", "not an integer"),
+        ("keywright advance a b useup", "not an integer"),
+        ("keywright advance a 1 some", "syntax error"),
+        ("keywright advance a 1 useup 1", "wrong number"),
         ("keywright user", "wrong number"),
         ("keywright user add a", "wrong number"),
         ("keywright user grant a use", "wrong number"),

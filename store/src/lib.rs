@@ -49,6 +49,7 @@ mod spec;
 mod store;
 pub mod switch;
 mod tag_order;
+mod use_up;
 pub mod users;
 pub mod worker_ids;
 

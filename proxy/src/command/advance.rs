@@ -5,15 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use keywright_core::{Layout, Tag};
-use keywright_store::{Above, TagBound};
+use keywright_store::Above;
 
 use super::{File, of_store, runtime};
 
 /// A moment further ahead of the clock is taken for a mistake, milliseconds: until it has come there would be no keys.
 const AHEAD_MS_MAX: i64 = 86_400_000;
-
-/// Less than one in so many of the ids that a tag has left is taken for a mistake, too: a bound never goes down.
-const LEFT_PARTS_MAX: u64 = 100;
 
 /// The largest id of a tag whose table does not say one.
 const ID_MAX: u64 = i64::MAX.unsigned_abs();
@@ -58,30 +55,24 @@ impl Advance {
             ) => bail!("--store is for a tag: all else is in the store that has no tags"),
         };
         let runtime = runtime()?;
-        let bound = match &above {
-            Above::Tag { tag, id: _ } => match runtime.block_on(keys.tag_bound(tag)) {
-                Ok(bound) => bound,
-                // It is not asked for anything that matters then.
-                Err(_) if self.use_up => None,
-                Err(failure) => bail!("{failure}"),
-            },
-            Above::Snowflake { .. }
-            | Above::SnowflakeMoment { .. }
-            | Above::ReadableMoment { .. } => None,
-        };
-        if let (Above::Tag { tag, id }, Some(bound), false) = (&above, &bound, self.use_up) {
-            leave_enough(tag, *id, bound)?;
-        }
-        let next = runtime.block_on(keys.advance(&above));
-        let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        let largest = bound.as_ref().map_or(ID_MAX, largest_of);
-        match above {
-            Above::Tag { tag, id: _ } if next > largest => {
-                println!(
-                    "tag \"{tag}\" has no ids left: {largest} is its largest; programs use up first what they have reserved before"
-                );
+        let next = runtime.block_on(async {
+            match (&above, self.use_up) {
+                (Above::Tag { tag, id }, true) => keys.advance_using_up(tag, *id).await,
+                (above, _) => keys.advance(above).await,
             }
+        });
+        let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        match above {
             Above::Tag { tag, id: _ } => {
+                // It is raised already, whatever the store says to this.
+                let bound = runtime.block_on(keys.tag_bound(&tag)).unwrap_or_default();
+                let largest = bound.and_then(|its| its.id_max).unwrap_or(ID_MAX);
+                if next > largest {
+                    println!(
+                        "tag \"{tag}\" has no ids left: {largest} is its largest; programs use up first what they have reserved before"
+                    );
+                    return Ok(());
+                }
                 println!(
                     "tag \"{tag}\" goes on at {next}; programs use up first what they have reserved before"
                 );
@@ -137,28 +128,6 @@ impl Advance {
     }
 }
 
-fn largest_of(bound: &TagBound) -> u64 {
-    bound.id_max.unwrap_or(ID_MAX)
-}
-
-/// Refuses what would use up a tag. What is beyond its end the store refuses. Where the store has gone back, ids up to what a program has seen were
-/// given: the log names that one.
-fn leave_enough(tag: &Tag, id: u64, bound: &TagBound) -> Result<()> {
-    if bound.gone_back_from.is_some_and(|seen| id < seen) {
-        return Ok(());
-    }
-    let largest = largest_of(bound);
-    let left = largest.saturating_add(1).saturating_sub(bound.next);
-    let then = largest.saturating_sub(id).min(left);
-    let uses_up = then == 0 || then < left / LEFT_PARTS_MAX;
-    if id <= largest && then < left && uses_up {
-        bail!(
-            "{id} would leave tag \"{tag}\" {then} of the {left} ids that it has left, and a tag never goes back: say --use-up if that is meant"
-        );
-    }
-    Ok(())
-}
-
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -170,10 +139,10 @@ fn now_ms() -> i64 {
 mod tests {
     use std::path::PathBuf;
 
-    use keywright_core::{Layout, Tag};
-    use keywright_store::{Above, TagBound};
+    use keywright_core::Layout;
+    use keywright_store::Above;
 
-    use super::{AHEAD_MS_MAX, Advance, File, leave_enough};
+    use super::{AHEAD_MS_MAX, Advance, File};
 
     const NOW_MS: i64 = 1_795_219_200_000;
 
@@ -219,51 +188,5 @@ mod tests {
         ] {
             assert!(above(of, id, unix_ms).is_err(), "{of} {id:?} {unix_ms:?}");
         }
-    }
-
-    #[test]
-    fn what_would_use_a_tag_up_is_refused() -> anyhow::Result<()> {
-        const LARGEST: u64 = i64::MAX.unsigned_abs();
-        let tag = Tag::parse("orders")?;
-        for (next, id_max, id, is_refused) in [
-            (5, Some(2_147_483_647), 2_147_483_647, true),
-            (5, Some(2_147_483_647), 2_147_483_640, true),
-            (5, Some(2_147_483_647), 2_000_000_000, false),
-            (5, None, LARGEST, true),
-            (5, None, LARGEST - 300, true),
-            // Near its end already, or at it.
-            (140, Some(150), 149, false),
-            (140, Some(150), 150, true),
-            (150, Some(150), 149, false),
-            (151, Some(150), 150, false),
-            (1_000, Some(150), 150, false),
-            // The store has a better answer.
-            (5, Some(150), 151, false),
-        ] {
-            let bound = TagBound {
-                next,
-                id_max,
-                gone_back_from: None,
-            };
-            let refused = leave_enough(&tag, id, &bound).is_err();
-            assert_eq!(refused, is_refused, "{next} {id_max:?} {id}");
-        }
-        Ok(())
-    }
-
-    /// The log says `advance orders --above 148`.
-    #[test]
-    fn what_programs_have_seen_is_not_refused() -> anyhow::Result<()> {
-        let tag = Tag::parse("orders")?;
-        let bound = TagBound {
-            next: 5,
-            id_max: Some(150),
-            gone_back_from: Some(149),
-        };
-        for (id, is_refused) in [(5, false), (148, false), (150, true)] {
-            let refused = leave_enough(&tag, id, &bound).is_err();
-            assert_eq!(refused, is_refused, "{id}");
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What `KEYWRIGHT HELP` answers, a line each, as the same word does behind commands of Redis.
 
 /// The commands behind `KEYWRIGHT`, each with what it is for.
-pub const HELP: [&str; 45] = [
+pub const HELP: [&str; 47] = [
     "KEYWRIGHT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "NEXT <name> [COUNT <n>]",
     "    Give the next key of a name, of every kind; or the next n, as a list.",
@@ -15,8 +15,10 @@ pub const HELP: [&str; 45] = [
     "    Tell what a program that takes ranges of a name must know.",
     "CREATE <name> [ORDER distinct|monotonic|strict]",
     "    Make a tag that the configuration does not name. For users with the right create.",
-    "ADVANCE <name> <id>",
+    "ADVANCE <name> <id> [USEUP]",
     "    Raise a name's tag above an id. For users with the right manage.",
+    "    USEUP",
+    "        Also where that leaves the tag none of its ids, or almost none.",
     "ALTER <name> <option> <value> [<option> <value> ...]",
     "    Change how programs reserve of a name's tag. For users with the right manage.",
     "    STEP <ids>",

@@ -37,6 +37,8 @@ pub enum KeywrightCommand<'a> {
         name: &'a [u8],
         /// The highest that was given.
         above: i64,
+        /// Also where that leaves the tag none of its ids, or almost none.
+        use_up: bool,
     },
     /// Something of a name's tag is to be otherwise.
     Alter {
@@ -101,7 +103,16 @@ impl<'a> KeywrightCommand<'a> {
             (b"ADVANCE", 4) => Ok(Self::Advance {
                 name: name.ok_or_else(arity)?,
                 above: number(request, 3)?,
+                use_up: false,
             }),
+            (b"ADVANCE", 5) => {
+                option(request, 4, b"USEUP", "KEYWRIGHT ADVANCE")?;
+                Ok(Self::Advance {
+                    name: name.ok_or_else(arity)?,
+                    above: number(request, 3)?,
+                    use_up: true,
+                })
+            }
             (b"ALTER", 5..) => Ok(Self::Alter {
                 name: name.ok_or_else(arity)?,
                 altered: Altered::parse(request)?,

@@ -197,10 +197,10 @@ impl Keys {
     /// before. The first id of a tag that nobody was given, or the moment at which the other keys go on, unix milliseconds.
     ///
     /// # Errors
-    /// No such tag; an id that it cannot have; the store cannot be used.
+    /// No such tag; an id that it cannot have, or that leaves it none of its ids, or almost none; the store cannot be used.
     pub async fn advance(&self, above: &Above) -> Result<u64, Failure> {
         let leases = match above {
-            Above::Tag { tag, id } => return self.raise_tag(tag, *id, By::Operator).await,
+            Above::Tag { tag, id } => return self.advance_tag(tag, *id, false).await,
             Above::Snowflake { id } => AdvanceLeases::above(*id, &self.0.settings.layout()),
             Above::SnowflakeMoment { unix_ms } => AdvanceLeases {
                 space: Space::Snowflake,
@@ -209,6 +209,18 @@ impl Keys {
             Above::ReadableMoment { unix_ms } => return self.advance_buckets(*unix_ms).await,
         };
         Ok(self.run(leases).await?.max(0).cast_unsigned())
+    }
+
+    /// The same of a tag, also where that leaves it none of its ids, or almost none.
+    ///
+    /// # Errors
+    /// No such tag; an id that it cannot have; the store cannot be used.
+    pub async fn advance_using_up(&self, tag: &Tag, id: u64) -> Result<u64, Failure> {
+        self.advance_tag(tag, id, true).await
+    }
+
+    async fn advance_tag(&self, tag: &Tag, id: u64, may_use_up: bool) -> Result<u64, Failure> {
+        self.raise_tag(tag, id, By::Operator { may_use_up }).await
     }
 
     /// The same of a tag by a program that has found an id of it in a table.

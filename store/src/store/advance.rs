@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::home::Standing;
 use crate::lease::space::Space;
 use crate::reserve::{TagRow, gap_after_loss};
+use crate::use_up::Extent;
 
 /// Above what all later ids are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,16 +59,30 @@ pub(crate) struct AdvanceTag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     /// Somebody who knows how far ids were given, also since the store has gone back.
-    Operator,
+    Operator {
+        /// He has said that the tag may be left none of its ids, or almost none.
+        may_use_up: bool,
+    },
     /// A program that has found an id, and knows of no others.
     Program,
+}
+
+impl By {
+    /// An id that was found was given, whatever that leaves.
+    fn may_use_up(self) -> bool {
+        match self {
+            Self::Operator { may_use_up } => may_use_up,
+            Self::Program => true,
+        }
+    }
 }
 
 impl Transaction<Result<u64, Failure>> for AdvanceTag {
     /// One transaction; the first id that nobody was given.
     async fn run(&self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
         if let Some(redis) = link.ranges() {
-            return ranges::advance(&self.store, &self.tag, self.id, redis).await;
+            let may_use_up = self.by.may_use_up();
+            return ranges::advance(&self.store, &self.tag, (self.id, may_use_up), redis).await;
         }
         link.begin().await?;
         let advanced = self.advance(link).await?;
@@ -118,6 +133,9 @@ impl AdvanceTag {
         // A gap that is still to be left out stays: this may be the highest id that somebody has seen, not the highest that was given.
         let free = row.ends.first_free(row.number);
         let free = free.saturating_add(gap_after_loss(&row, now_ms));
+        if let Err(failure) = self.refuse_using_up(free, row.id_max, behind) {
+            return Ok(Err(failure));
+        }
         let next = id.saturating_add(1);
         if free >= next && behind.is_none() {
             // What was reserved and not given yet may be below.
@@ -141,6 +159,15 @@ impl AdvanceTag {
         link.change_one(update, values).await?;
         discard_all(store, tag, next, link).await?;
         Ok(Ok(row.ends.first_free(number)))
+    }
+
+    /// Refuses what would use the tag up, unless that was said. `seen`: what a program has seen, where the store has gone back.
+    fn refuse_using_up(&self, free: u64, id_max: u64, seen: Option<u64>) -> Result<(), Failure> {
+        let extent = Extent { free, id_max, seen };
+        match self.by.may_use_up() {
+            true => Ok(()),
+            false => extent.leave_enough(&self.tag, self.id),
+        }
     }
 
     /// Why a tag does not go on above an id, which is the one that was named or the last that a program has seen, and what can be done.

@@ -24,15 +24,16 @@ pub(super) async fn reserve(
     }
 }
 
-/// Has all later ids lie above one, by the word of somebody who knows how far ids were given. The first id that nobody was given.
+/// Has all later ids lie above one, by the word of somebody who knows how far ids were given, and who may have said that this may use the tag up. The first id
+/// that nobody was given.
 pub(super) async fn advance(
     store: &Store,
     tag: &Tag,
-    id: u64,
+    (id, may_use_up): (u64, bool),
     link: &mut RedisLink,
 ) -> Result<Result<u64, Failure>, StoreError> {
     match link.kind {
-        ServerKind::Plain => plain::advance(store, tag, id, link).await,
+        ServerKind::Plain => plain::advance(store, tag, (id, may_use_up), link).await,
         ServerKind::KeyPort => {
             let message = format!(
                 "the bound of tag \"{tag}\" is not in the key port at {}, but in the store behind it",

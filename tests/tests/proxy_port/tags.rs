@@ -15,6 +15,7 @@ fn tags_are_made_and_raised_by_those_who_may() -> Result<()> {
         ("CREATE fresh.k\\", "TAG_INVALID"),
         ("ADVANCE orders -1", "ARGUMENT_OUT_OF_RANGE"),
         ("ADVANCE orders x", "ERR value is not an integer"),
+        ("ADVANCE orders 5 ODD", "ERR syntax error"),
         ("ADVANCE order 5", "TAG_UNKNOWN"),
         ("ALTER orders", "ERR wrong number of arguments"),
         (
@@ -72,6 +73,29 @@ fn tags_are_made_and_raised_by_those_who_may() -> Result<()> {
         &["ERR nothing is managed"],
     );
     assert_eq!(client.say("KEYWRIGHT USER WHOAMI")?, bulk("default"));
+    Ok(())
+}
+
+/// One digit too many is for ever, here as with the command.
+#[test]
+fn what_would_use_a_tag_up_is_refused_unless_it_is_meant() -> Result<()> {
+    const NEAR_THE_END: i64 = i64::MAX - 1_000;
+    let port = port_with_users("")?;
+    let mut keeper = client_as(port.proxy.key_port()?, "keeper")?;
+    let beyond = format!("KEYWRIGHT ADVANCE orders {NEAR_THE_END}");
+    let refused = keeper.say(&beyond)?;
+    assert_has(
+        refused.error()?,
+        &[
+            "ARGUMENT_OUT_OF_RANGE",
+            "would leave tag \"orders\"",
+            "USEUP",
+        ],
+    );
+    let next = keeper.say("KEYWRIGHT ADVANCE orders 5000000")?;
+    assert_eq!(next, RespValue::Integer(5_000_001));
+    let next = keeper.say(&format!("{beyond} USEUP"))?;
+    assert_eq!(next, RespValue::Integer(NEAR_THE_END + 1));
     Ok(())
 }
 

@@ -18,6 +18,27 @@ fn vouch(config: &ProxyConfig, above: i64) -> Result<String> {
     )
 }
 
+/// One digit too many is for ever.
+#[test]
+fn what_would_use_a_counter_up_is_refused_unless_it_is_meant() -> Result<()> {
+    const NEAR_THE_END: &str = "9223372036854774000";
+    let redis = RedisServer::start(&RedisTools::get()?, &RedisServer::DURABLE)?;
+    let config = config(&redis);
+    assert_has(&vouch(&config, 7)?, &["tag \"orders\" goes on at 8"]);
+    let beyond = ["advance", "orders", "--above", NEAR_THE_END];
+    let output = ProxyProcess::command(&config, &beyond)?;
+    assert!(!output.status.success());
+    assert_has(
+        &String::from_utf8(output.stderr)?,
+        &["would leave tag \"orders\"", "--use-up"],
+    );
+    assert_has(&vouch(&config, 0)?, &["tag \"orders\" goes on at 8"]);
+    let meant = [beyond.as_slice(), &["--use-up"]].concat();
+    let said = ProxyProcess::said(&config, &meant)?;
+    assert_has(&said, &["tag \"orders\" goes on at 9223372036854774001"]);
+    Ok(())
+}
+
 /// A Redis, and a program that has given some numbers of it.
 fn begun(options: &[&str]) -> Result<(RedisServer, ProxyConfig, ProxyProcess, Given)> {
     let tools = RedisTools::get()?;

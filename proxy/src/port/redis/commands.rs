@@ -154,9 +154,11 @@ fn keywright(
             return tags::create((name, order), who, keys, to);
         }
         KeywrightCommand::Demote { group } => return tags::demote(group, who, keys, to),
-        KeywrightCommand::Advance { name, above } => {
-            return tags::advance((name, above), who, keys, to);
-        }
+        KeywrightCommand::Advance {
+            name,
+            above,
+            use_up,
+        } => return tags::advance((name, above, use_up), who, keys, to),
         KeywrightCommand::Alter { name, altered } => {
             return tags::alter((name, &altered), who, keys, to);
         }

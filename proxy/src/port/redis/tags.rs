@@ -67,9 +67,9 @@ pub(super) fn demote(
     }
 }
 
-/// Has all later keys of a name lie above a number.
+/// Has all later keys of a name lie above a number; `use_up`: also where that leaves its tag almost no ids.
 pub(super) fn advance(
-    (name, above): (&[u8], i64),
+    (name, above, use_up): (&[u8], i64, bool),
     who: &Who,
     keys: &PortKeys,
     to: &mut Writer<'_>,
@@ -80,7 +80,8 @@ pub(super) fn advance(
         Ok((users, tag, above)) => {
             let users = users.clone();
             Outcome::Doing(Box::pin(async move {
-                users.advance(tag, above).await.map(Done::Number)
+                let next = users.advance(tag, above, use_up).await;
+                next.map(Done::Number)
             }))
         }
         Err(failure) => refuse(keys, name, &failure, to),

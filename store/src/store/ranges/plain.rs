@@ -12,6 +12,7 @@ use crate::engine::redis::judge::{Misfit, Record, Standing, advanced, range, sta
 use crate::failure::Failure;
 use crate::store::tag_request::{Denied, Granted, ReservationRequest};
 use crate::store::{Store, StoreError};
+use crate::use_up::Extent;
 
 pub(super) async fn reserve(
     request: &ReservationRequest<'_>,
@@ -82,11 +83,12 @@ pub(super) async fn look(
     )
 }
 
-/// Vouches for a counter, and raises it: in the life that the server has now, ranges may be taken of it again.
+/// Vouches for a counter, and raises it: in the life that the server has now, ranges may be taken of it again. `may_use_up`: also where that leaves it almost no
+/// ids.
 pub(super) async fn advance(
     store: &Store,
     tag: &Tag,
-    id: u64,
+    (id, may_use_up): (u64, bool),
     link: &mut RedisLink,
 ) -> Result<Result<u64, Failure>, StoreError> {
     let counter = link.counter(tag.as_str()).await?;
@@ -103,6 +105,16 @@ pub(super) async fn advance(
         }
         Err(_) => return Ok(Err(doubt(tag, &link.host, Standing::Negative))),
     };
+    // All that was seen of it counts as given here, so that nothing is left to be excepted.
+    let given = advanced(counter.number, counter.record.as_ref(), seen, 0);
+    let extent = Extent {
+        free: given.saturating_add(1),
+        id_max: store.id_max.saturating_sub(1),
+        seen: None,
+    };
+    if let (Err(failure), false) = (extent.leave_enough(tag, id), may_use_up) {
+        return Ok(Err(failure));
+    }
     let record = Record {
         life: counter.life,
         bound,
