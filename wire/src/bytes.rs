@@ -143,6 +143,17 @@ pub fn replace_packet(start: usize, number: u8, out: &mut Vec<u8>) -> bool {
     is_as_many
 }
 
+/// As [`write_packet`], for what goes out in place of a client's packets, the last of which has this number. False if it would take more packets
+/// or fewer: then nothing was appended.
+pub fn write_as_many(payload: &[u8], number: u8, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let is_as_many = write_packet(payload, 0, out).wrapping_sub(1) == number;
+    if !is_as_many {
+        out.truncate(start);
+    }
+    is_as_many
+}
+
 /// Reads fields from the front of a payload; `None` as soon as one is not there whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(

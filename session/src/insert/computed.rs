@@ -127,7 +127,9 @@ impl Connection {
             && tells
             && number == Some(INTERRUPTED)
         {
-            write_packet(error, 1, &mut self.down);
+            // The client's command may have come in more packets than the question.
+            let sequence = self.table_report.answer_sequence.unwrap_or(1);
+            write_packet(error, sequence, &mut self.down);
             self.shown_row_count = None;
             self.forget_command();
             return Job::Answered;

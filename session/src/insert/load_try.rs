@@ -4,7 +4,7 @@
 use keywright_core::KeyBatch;
 use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported, is_given_key, is_out_of_range};
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{Header, write_packet};
+use keywright_wire::bytes::{Header, write_as_many};
 use keywright_wire::packets::{error_text, last_packet, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
@@ -85,7 +85,9 @@ impl LoadTry {
         let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
             return Err(Unsupported::LoadWith(LoadConstruct::Ranges));
         };
-        write_packet(&sent, 0, &mut connection.up);
+        if !write_as_many(&sent, query.header.sequence, &mut connection.up) {
+            return Err(Unsupported::Longer);
+        }
         connection.answer.expect(Shape::Results);
         Ok(first)
     }

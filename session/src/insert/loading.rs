@@ -4,7 +4,7 @@
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported};
 use keywright_wire::answer::End;
-use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
 use keywright_wire::packets::last_packet;
 
 use crate::answer::reply::PendingLastInsertId;
@@ -12,7 +12,7 @@ use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::client::query::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::load_try::{LoadTry, has_too_few};
-use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
+use crate::insert::local_file::{File, Room, Sending, Taken, Taking};
 use crate::job::{Job, Next, Turn, Work};
 use crate::judge::Reason;
 use crate::step::{KeyFailure, Step};
@@ -138,9 +138,11 @@ impl Work for Load {
         match self.phase {
             Phase::Asked => {
                 // Reports of progress may come before it.
-                self.phase = Phase::Named(last_packet(request).to_vec());
+                let named = last_packet(request);
+                let sequence = Header::read(named).map_or(1, |header| header.sequence);
+                self.phase = Phase::Named(named.to_vec());
                 connection.gathered.clear();
-                connection.up.extend(NO_MORE);
+                write_packet(&[], sequence.wrapping_add(1), &mut connection.up);
                 connection.answer.local_file_sent();
                 Ok(Step::Consumed(request.len()))
             }
@@ -170,7 +172,7 @@ impl Work for Load {
         match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Asked => self.file_refused(connection, answer),
             Phase::Named(request) if matches!(end, Some(End::Ok(_))) => {
-                connection.down.extend(request);
+                connection.down.extend(self.numbered(request));
                 self.phase = Phase::Taking(Taking::behind(self.command));
                 Job::Work(self)
             }
@@ -357,12 +359,17 @@ impl Load {
         }
     }
 
+    /// A packet of the server's as the first of the answer to the command.
+    fn numbered(&self, mut packet: Vec<u8>) -> Vec<u8> {
+        if let Some(sequence) = packet.get_mut(HEADER_BYTES - 1) {
+            *sequence = self.command.sequence.wrapping_add(1);
+        }
+        packet
+    }
+
     /// An error, which to the client comes at once.
     fn file_refused(&self, connection: &mut Connection, answer: &[u8]) -> Job {
-        let mut answer = last_packet(answer).to_vec();
-        if let Some(sequence) = answer.get_mut(HEADER_BYTES - 1) {
-            *sequence = 1;
-        }
+        let answer = self.numbered(last_packet(answer).to_vec());
         connection.down.extend(answer);
         connection.forget_command();
         Job::Answered

@@ -11,7 +11,7 @@ use keywright_rewrite::{
     last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::write_packet;
+use keywright_wire::bytes::{Header, write_as_many};
 use keywright_wire::packets::{error_text, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
@@ -206,7 +206,7 @@ impl Work for Select {
         }
         connection.forget_command();
         if too_few {
-            self.refuse_rows(connection);
+            self.refuse_rows(connection, answer);
             return Job::Answered;
         }
         connection.note(Some(self.rule), StatementOutcome::Rewritten);
@@ -268,10 +268,12 @@ impl Select {
         self.rows > before
     }
 
-    fn refuse_rows(&self, connection: &mut Connection) {
+    /// In place of the server's error.
+    fn refuse_rows(&self, connection: &mut Connection, error: &[u8]) {
+        let sequence = Header::read(error).map_or(1, |header| header.sequence);
         let rows = self.rows;
         let is_limit = rows >= connection.facts.limits.select_rows_max;
-        connection.tell_refused(self.rule, Reason::SelectRows { rows, is_limit }, 1);
+        connection.tell_refused(self.rule, Reason::SelectRows { rows, is_limit }, sequence);
     }
 }
 
@@ -295,7 +297,9 @@ impl Connection {
             let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(self.refuse_unsupported(query.header, Some(rule), what));
         }
-        write_packet(&sent, 0, &mut self.up);
+        if !write_as_many(&sent, query.header.sequence, &mut self.up) {
+            return Err(self.refuse_unsupported(query.header, Some(rule), Unsupported::Longer));
+        }
         self.answer.expect(Shape::Results);
         Ok(keys)
     }

@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{InQuery, SelectConstruct, Unsupported};
-use keywright_wire::bytes::{Header, write_packet};
+use keywright_wire::bytes::{Header, write_as_many};
 use keywright_wire::params::{Execution, Param, Type};
 use keywright_wire::values::BadValue;
 
@@ -122,10 +122,12 @@ impl Connection {
             return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         params.splice(at..at, injected);
-        select.long_data.clear();
         let mut sent = Vec::new();
         execution.write(id, &params, &mut sent);
-        write_packet(&sent, 0, &mut self.up);
+        if !write_as_many(&sent, header.sequence, &mut self.up) {
+            return Err(self.refuse_select_execution(header, id, Unsupported::Longer));
+        }
+        select.long_data.clear();
         self.answer.expect(execution.shape());
         Ok(keys)
     }

@@ -34,6 +34,7 @@ mod streams;
 mod switched;
 mod temporary;
 mod texts;
+mod two_packets;
 mod unread_names;
 mod unshown;
 mod users;
