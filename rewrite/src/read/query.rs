@@ -1,5 +1,6 @@
 //! Queries whose rows are inserted.
 
+mod ahead;
 pub(crate) mod clause;
 pub(crate) mod cross_check;
 pub(crate) mod outline;
