@@ -24,6 +24,7 @@ mod generations;
 mod hidden;
 mod homes;
 mod late_rests;
+mod late_tables;
 mod leases;
 mod manual_clock;
 mod marked;
