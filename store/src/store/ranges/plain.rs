@@ -83,8 +83,8 @@ pub(super) async fn look(
     )
 }
 
-/// Vouches for a counter, and raises it: in the life that the server has now, ranges may be taken of it again. `may_use_up`: also where that leaves it almost no
-/// ids.
+/// Vouches for a counter, and raises it: in the life that the server has now, ranges may be taken of it again. `may_use_up`: also where that leaves it almost
+/// no ids.
 pub(super) async fn advance(
     store: &Store,
     tag: &Tag,
