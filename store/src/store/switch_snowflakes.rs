@@ -51,6 +51,7 @@ pub(super) async fn bound_of_snowflakes(
 ) -> Result<Bound, StoreError> {
     let rows = all_rows(link, Space::Snowflake.name()).await?;
     let first = first_snowflake(link).await?;
+    let has_server = uptime(link).await?.is_some();
     let now_ms = now_ms(link).await?.max(clock.wall_ms());
     let limits = TakeoverLimits {
         now_ms: takeover.now_ms.max(now_ms),
@@ -62,9 +63,9 @@ pub(super) async fn bound_of_snowflakes(
         false => first_above(row),
     };
     let issued = rows.iter().map(above).max().unwrap_or(0);
-    let granted = match rows.is_empty() && uptime(link).await?.is_none() {
-        true => 0,
-        false => first_above_granted(&rows, layout, &limits),
+    let granted = match has_server || !rows.is_empty() {
+        true => first_above_granted(&rows, layout, &limits),
+        false => 0,
     };
     Ok(Bound {
         hi: issued.max(granted).max(first),
