@@ -30,6 +30,32 @@ impl Effect {
         change: LastInsertIdChange::Unknown,
         inserts: false,
     };
+
+    /// Of a text without any.
+    pub(crate) const NOTHING: Self = Self {
+        sees: false,
+        calls: false,
+        fires: false,
+        counts: false,
+        change: LastInsertIdChange::Keeps,
+        inserts: false,
+    };
+
+    /// Of both, one behind the other.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            sees: self.sees || other.sees,
+            calls: self.calls || other.calls,
+            fires: self.fires || other.fires,
+            counts: self.counts || other.counts,
+            change: match (self.change, other.change) {
+                (LastInsertIdChange::Keeps, LastInsertIdChange::Keeps) => LastInsertIdChange::Keeps,
+                // What is set first may be set again, or by an INSERT.
+                (_, _) => LastInsertIdChange::Unknown,
+            },
+            inserts: self.inserts || other.inserts,
+        }
+    }
 }
 
 /// What the session must know to correct the answer to a rewritten statement.

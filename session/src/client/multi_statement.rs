@@ -5,8 +5,10 @@ use std::ops::Range;
 use keywright_rewrite::{
     InsertHead, RowsFrom, TableName, Unread, Unsupported, kind, reads_otherwise_in_swe7, split,
 };
+use keywright_wire::answer::Shape;
 
 use crate::answer::after::After;
+use crate::answer::reply::{Effect, names_row_count};
 use crate::client::one_by_one::{OneByOne, plain_from};
 use crate::client::query::Query;
 use crate::client::reading::Reading;
@@ -18,7 +20,7 @@ use crate::step::Step;
 /// What is to be done with a text of several statements.
 enum Several {
     /// No rule is for any of them.
-    Whole(After),
+    Whole(After, Effect),
     /// Rules that only observe are for these.
     Observed(Vec<(usize, Range<usize>)>, After),
     OneByOne,
@@ -51,7 +53,7 @@ impl Connection {
         }
         Some(match self.read_several(query.text) {
             Err(()) => self.ask_context().into(),
-            Ok(Several::Whole(after)) => self.pass_query(query, after),
+            Ok(Several::Whole(after, effect)) => self.pass_several(query, after, effect),
             Ok(Several::Observed(inserts, after)) => self.observe_several(query, &inserts, after),
             Ok(Several::Refuse(what)) => self.unsupported(query, None, what),
             Ok(Several::OneByOne) => match query.attributes() {
@@ -69,6 +71,7 @@ impl Connection {
         let modes = self.context.modes;
         let (only_observes, mut observed) = (self.only_observes(), Vec::new());
         let mut found = Found::default();
+        let mut effect = Effect::NOTHING;
         let plain_from = plain_from(text);
         for piece in split(text, &modes) {
             let statement = text.get(piece.range.clone()).unwrap_or_default();
@@ -78,6 +81,11 @@ impl Connection {
                 && (piece.range.start < plain_from
                     || (rows != RowsFrom::Never && reads_otherwise_in_swe7(statement, &modes)));
             found.loads |= rows == RowsFrom::File;
+            effect = effect.and(match found.changed {
+                // It may be read in another way when it has its turn.
+                true => Effect::UNKNOWN,
+                false => self.effect(statement),
+            });
             let reading = self.read_statement(statement)?;
             let is_insert = matches!(reading, Reading::Insert);
             let Some(table) = self.target(statement, reading, &mut found) else {
@@ -97,12 +105,24 @@ impl Connection {
             doubts_unseen: found.doubts_unseen,
         };
         Ok(match (found.is_ruled, found.loads) {
-            (false, _) if observed.is_empty() => Several::Whole(after),
+            (false, _) if observed.is_empty() => Several::Whole(after, effect),
             (false, _) => Several::Observed(observed, after),
             (true, false) => Several::OneByOne,
             // The client would number the packets of its file after those of an answer that it never saw.
             (true, true) => Several::Refuse(Unsupported::Several),
         })
+    }
+
+    /// Passes them on together. What any of them sees of LAST_INSERT_ID() is put right before the first.
+    fn pass_several(&mut self, query: Query<'_>, after: After, effect: Effect) -> Next {
+        if let Some(step) = self.restore_row_count(|| names_row_count(query.text)) {
+            return step.into();
+        }
+        if let Some(step) = self.update_before(&effect, effect.counts) {
+            return step.into();
+        }
+        let after = self.note_effect(effect, after);
+        self.pass(query.header, query.bytes, Shape::Results, after)
     }
 
     /// The table that a statement puts rows into, or takes keys of; of any other what follows from it is noted.

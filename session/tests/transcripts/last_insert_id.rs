@@ -295,9 +295,47 @@ fn what_may_see_the_last_id_has_it_put_right_first() {
 /// Of several statements in one text another may see it.
 #[test]
 fn so_have_several_statements() {
+    for text in [
+        "UPDATE audit SET n = ROW_COUNT(); SELECT LAST_INSERT_ID()",
+        "BEGIN; SELECT LAST_INSERT_ID(); COMMIT",
+        "BEGIN; UPDATE audit SET n = LAST_INSERT_ID() WHERE id = 1; COMMIT",
+        "SELECT 'last'; SELECT @@identity",
+        "SELECT 1; DELETE FROM audit",
+        "COMMIT; CALL p()",
+        "SELECT 1; SET sql_mode = 'ANSI_QUOTES'; SELECT 'last'",
+    ] {
+        let mut r = several_of_three_rows();
+        let sent = r.query(text);
+        assert!(has(&sent, "SET last_insert_id=100"), "{text} {sent:?}");
+        assert!(has(&r.answer(&ok(0, 0)), text));
+    }
+    let mut r = several_of_three_rows();
+    assert!(has(&r.query("BEGIN; SELECT 1; COMMIT"), "BEGIN"));
+}
+
+/// It is what any of them sets, not what was known before: an INSERT that fails leaves it.
+#[test]
+fn several_statements_may_set_it() {
+    for text in [
+        "BEGIN; SELECT LAST_INSERT_ID(7)",
+        "BEGIN; DO LAST_INSERT_ID(7); COMMIT",
+    ] {
+        let mut r = several_of_three_rows();
+        assert!(has(&r.query("SELECT LAST_INSERT_ID()"), "=100"));
+        r.answer(&ok(0, 0));
+        r.answer(&ok(0, 0));
+        assert!(has(&r.query(text), text));
+        r.answer(&ok(0, 0));
+        r.query("INSERT INTO t (a) VALUES (1)");
+        r.answer(&err());
+        let sent = r.query("SELECT LAST_INSERT_ID()");
+        assert!(!has(&sent, "=100"), "{text} {sent:?}");
+    }
+}
+
+fn several_of_three_rows() -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
     r.probed("INSERT INTO t (a) VALUES (1), (f()), (3)", "1");
     r.answer(&ok_in_words(3, 0, "Records: 3  Duplicates: 0  Warnings: 0"));
-    let sent = r.query("UPDATE audit SET n = ROW_COUNT(); SELECT LAST_INSERT_ID()");
-    assert!(has(&sent, "SET last_insert_id=100"), "{sent:?}");
+    r
 }
