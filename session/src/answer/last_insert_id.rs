@@ -187,6 +187,8 @@ impl Connection {
     /// of several keys; of one it may have been left behind.
     fn insert_failed(&mut self, reply: &Reply) {
         match reply.last_insert_id {
+            // None of its keys is ours: it is left, on the server too.
+            LastInsertId::Wrapped if reply.keys == 0 => {}
             LastInsertId::Wrapped => {
                 self.last_insert_id = None;
                 let before = reply.before.filter(|_| reply.keys == 1 || reply.may_skip);

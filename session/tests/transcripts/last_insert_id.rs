@@ -339,3 +339,16 @@ fn several_of_three_rows() -> Rig {
     r.answer(&ok_in_words(3, 0, "Records: 3  Duplicates: 0  Warnings: 0"));
     r
 }
+
+/// Its key is a parameter, and of the client's own.
+#[test]
+fn an_execution_with_a_key_of_its_own_that_fails_leaves_it() {
+    let mut r = of_three_rows();
+    stmt_prepare(&mut r, "INSERT INTO t (id, a) VALUES (?, 1)", "1");
+    r.answer(&prepared(7, 1));
+    let own = execute(7, &[&[0, 1, 8, 0][..], &5u64.to_le_bytes()].concat());
+    assert!(r.say(&own).ends_with(&own), "it is sent as it is");
+    r.answer(&err());
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(has(&sent, "SET last_insert_id=101"), "{sent:?}");
+}
