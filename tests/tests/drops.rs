@@ -68,6 +68,8 @@ fn sessions_that_wait_for_a_dropped_extension_say_so() -> Result<()> {
         "SELECT count(snowflake_id()) FROM generate_series(1, 100000)",
         "SELECT count(readable_id('a')) FROM generate_series(1, 1000000)",
         "SELECT max(id) FROM next_biz_ids('orders', 10000) id",
+        "SELECT count(*) FROM keywright.acknowledge_promotion()",
+        "SELECT count(*) FROM keywright.promoted(interval '1 s')",
     ];
     for is_fresh in [true, false] {
         let mut keeper = set_up(&server, "postgres", 1)?;

@@ -319,15 +319,17 @@ fn transactions_that_are_open_do_not_go_on_with_the_old_increment() -> Result<()
     change(&mut client, 3)?;
     assert_eq!(query_i64(&mut open, next)? % 4, 3);
     // Nothing is issued in the transaction itself, which may be rolled back.
-    client.batch_execute(
-        "BEGIN; SELECT keywright.alter_tag('orders', increment => 1, remainder => 0)",
-    )?;
-    expect_sql_error(
-        client.batch_execute(next),
-        "55000",
-        "the source or the increment of the tag",
-    );
-    client.batch_execute("ROLLBACK")?;
+    for changed in ["increment => 1, remainder => 0", "max => 1000000000"] {
+        client.batch_execute(&format!(
+            "BEGIN; SELECT keywright.alter_tag('orders', {changed})"
+        ))?;
+        expect_sql_error(
+            client.batch_execute(next),
+            "55000",
+            "the source, the increment or the end of the tag",
+        );
+        client.batch_execute("ROLLBACK")?;
+    }
     assert_eq!(query_i64(&mut client, next)? % 4, 3);
     Ok(())
 }

@@ -217,7 +217,7 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
     // By this transaction: what the tag issued then a rollback would bring back.
     if relation::is_rewritten_here(row.sequence) {
         return Err(uncommitted::failure(
-            "the source or the increment of the tag",
+            "the source, the increment or the end of the tag",
         ));
     }
     match row.source {

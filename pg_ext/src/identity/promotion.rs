@@ -351,6 +351,8 @@ pub fn stranded(tag: &str, last: u64, gap: u64) -> Failure {
 /// Changes what is kept of the promotion, durably.
 pub fn change(function: &str, changed: impl FnOnce(Kept) -> Kept) -> Result<(), Failure> {
     guard::may_manage(function)?;
+    // First of all: it waits for a DROP EXTENSION, and none begins until the transaction ends.
+    tables::lock(cached::extension()?.tag_table)?;
     let writer = writer::current();
     let sequences = Sequences::find()?;
     if kept(&sequences, &writer).is_none() && !is_changed(&writer)? {
