@@ -51,7 +51,8 @@ CREATE TABLE IF NOT EXISTS keywright_worker (
     PRIMARY KEY (space, worker_id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: leases of worker ids';
 
--- Rests of reservations that programs handed back when they stopped; taken out before they are used.
+-- Rests of reservations that programs handed back when they stopped; taken out before they are used. The tag's hi then goes up by 1, so
+-- that a store shows that was put back to before.
 CREATE TABLE IF NOT EXISTS keywright_returned (
     id             BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
     segment_table  VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the table with the tag''s bound',

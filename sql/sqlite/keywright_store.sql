@@ -46,7 +46,8 @@ CREATE TABLE IF NOT EXISTS keywright_worker (
     PRIMARY KEY (space, worker_id)
 ) STRICT;
 
--- Rests of reservations that programs handed back when they stopped; taken out before they are used.
+-- Rests of reservations that programs handed back when they stopped; taken out before they are used. The tag's hi then goes up by 1, so
+-- that a store shows that was put back to before.
 CREATE TABLE IF NOT EXISTS keywright_returned (
     id            INTEGER NOT NULL,
     segment_table TEXT NOT NULL, -- the table with the tag's bound

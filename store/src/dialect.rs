@@ -155,6 +155,17 @@ impl Dialect {
         }
     }
 
+    /// Moves the number on where a rest is used, as [`Dialect::update_row`] does, if it is still what was read: (new number, tag, old
+    /// number), in Keywright's own table followed by the generation. Who reserved last, how many and when stays there: it is not a reservation.
+    pub(crate) fn pass_row(self, table: &TableName) -> String {
+        match self {
+            Self::Keywright => format!(
+                "UPDATE {table} SET hi = ? WHERE tag = ? AND hi = ? AND generation = ? AND heir IS NULL"
+            ),
+            Self::Leaf | Self::IdGenerator | Self::Tinyid => self.update_row(table),
+        }
+    }
+
     /// Moves the number without a reservation, as [`Dialect::update_row`] does; in Keywright's own table preceded by the server
     /// only, so that no gap is left out for what somebody else wrote.
     pub(crate) fn advance_row(self, table: &TableName, words: Words) -> String {

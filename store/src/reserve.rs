@@ -196,6 +196,14 @@ pub fn choose_returned(ranges: &[Returned], floor: u64) -> Option<Returned> {
         .copied()
 }
 
+/// What the row must hold once a rest is taken that was handed back: its ids lie below the number, and would leave no trace in it. So one
+/// id is left out above, by which whoever has seen the row knows that a store was put back in which the rest is there again. `None`: the tag
+/// has no id left to leave out, and the rest is used without a trace.
+pub fn number_past_rest(row: &TagRow) -> Option<u64> {
+    let free = row.ends.first_free(row.number);
+    (free <= row.id_max).then(|| row.ends.number_for(free.saturating_add(1)))
+}
+
 /// How many ids one process asks for: a tenth of the step first, then the step, then as demand is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StepTrack {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{
     Ask, Ends, LastReservation, Returned, StepNumbers, StepTrack, TagRow, choose_returned,
-    has_gone_back, plan_reservation,
+    has_gone_back, number_past_rest, plan_reservation,
 };
 
 fn step(ids: i64) -> Step {
@@ -159,6 +159,24 @@ fn rests_are_used_from_the_lowest_above_what_was_given() {
     assert_eq!(choose_returned(&ranges, 0), Some(range(2, 10, 20)));
     assert_eq!(choose_returned(&ranges, 11), Some(range(1, 50, 60)));
     assert_eq!(choose_returned(&ranges, 51), None);
+}
+
+#[test]
+fn a_rest_that_is_used_shows_in_the_bound() {
+    for ends in [Ends::NextId, Ends::LastId, Ends::Unknown] {
+        let before = row(101, ends);
+        let number = number_past_rest(&before).unwrap();
+        let seen = ends.first_free(number);
+        assert!(has_gone_back(&before, seen, 0), "{ends:?}");
+        assert!(!has_gone_back(&row(number, ends), seen, 0), "{ends:?}");
+    }
+    assert_eq!(number_past_rest(&row(101, Ends::NextId)), Some(102));
+    assert_eq!(number_past_rest(&row(100, Ends::LastId)), Some(101));
+    // A tag may use up its last id for that, and none beyond.
+    let last = row(1_000_000, Ends::NextId);
+    assert_eq!(number_past_rest(&last), Some(1_000_001));
+    assert_eq!(number_past_rest(&row(1_000_001, Ends::NextId)), None);
+    assert_eq!(number_past_rest(&row(1_000_000, Ends::LastId)), None);
 }
 
 proptest! {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use keywright_core::Tag;
+use keywright_core::residue::Residue;
 
-use super::tag_read::key_space;
+use super::look_back::{judge, tell};
+use super::tag_read::{key_space, read_any_row};
 use super::tag_request::ReservationRequest;
-use super::{Link, Store, StoreError, Transaction, column, values};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{Returned, choose_returned};
 
 /// Returned ranges that one transaction reads.
@@ -138,7 +140,8 @@ pub(crate) struct Rest {
 impl Transaction<usize> for Return {
     /// One transaction. A rest that was reserved on another server than this one is dropped: nothing says that this one has
     /// its reservation. So is one of an older generation, or of another key space, or one that begins below what somebody has named
-    /// since: what it holds may be in the tables.
+    /// since: what it holds may be in the tables. And one of a tag that has gone back: its ids lie above the bound, or in a rest that is there
+    /// again. Other programs are told of that.
     async fn run(&self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
         link.begin().await?;
@@ -174,7 +177,29 @@ impl Return {
             return Ok(false);
         };
         let generation: u64 = column(&row, "generation")?;
-        Ok(generation == rest.generation && key_space(&row)? == rest.key_space)
+        if generation != rest.generation || key_space(&row)? != rest.key_space {
+            return Ok(false);
+        }
+        self.has_not_gone_back(rest, &row, link).await
+    }
+
+    /// Whether the tag's row, which is locked, has come as far as this program has seen. Of one that cannot be read nobody knows.
+    async fn has_not_gone_back(
+        &self,
+        rest: &Rest,
+        found: &Row,
+        link: &mut Link,
+    ) -> Result<bool, StoreError> {
+        let (store, tag) = (&*self.store, &rest.tag);
+        let read = read_any_row(store, found, &rest.server, tag, Residue::ALL)?;
+        let Ok((row, now_ms)) = read else {
+            return Ok(false);
+        };
+        let seen = store.bound_of(tag, &rest.key_space).max(rest.end);
+        match judge(store, tag, (found, &row), (seen, now_ms))? {
+            Some(gone_back) => tell(&gone_back, store, tag, link).await.map(|_| false),
+            None => Ok(true),
+        }
     }
 
     /// Whether somebody has named an id above where it begins; the tag's row is locked, so nobody does from here on. Looked for when all rows

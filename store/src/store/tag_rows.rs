@@ -15,11 +15,11 @@ use super::tag_denied::{
 use super::tag_hiding::{hiding_of, refuse_other};
 use super::tag_read::{closed_here, is_dropped, key_space, order_of, read_any_row, standing_of};
 use super::tag_request::{Denied, Granted, ReservationRequest};
-use super::{Link, Row, Store, StoreError, Transaction, column, ranges, values};
+use super::{Link, Row, Store, StoreError, Transaction, Value, column, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::Standing;
-use crate::reserve::{Ask, Reservation, TagRow, gap_before, plan_reservation};
+use crate::reserve::{Ask, Reservation, TagRow, gap_before, number_past_rest, plan_reservation};
 use crate::tag_order::TagOrder;
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
@@ -103,15 +103,18 @@ async fn reserve(
         true => take_returned(request, generation, link).await?,
         false => None,
     };
-    let (start, end, gap) = match &returned {
-        Some(range) => (range.start, range.end, 0),
+    let (start, end, gap, row) = match &returned {
+        Some(range) => {
+            let row = pass_rest(request, link, row, generation).await?;
+            (range.start, range.end, 0, row)
+        }
         None => {
             let reservation = match planned(request.tag, &row, &ask) {
                 Ok(reservation) => reservation,
                 Err(denied) => return Ok(Err(denied)),
             };
             write(request, link, &row, &reservation, now_ms, generation).await?;
-            (reservation.start, reservation.end, reservation.gap)
+            (reservation.start, reservation.end, reservation.gap, row)
         }
     };
     Ok(Ok(Granted {
@@ -279,7 +282,7 @@ fn hidden_alike(
     Ok(Ok(()))
 }
 
-/// Moves the number by compare-and-swap, so that a table whose engine has no row locks is safe too, and reads it back.
+/// Makes a reservation.
 async fn write(
     request: &ReservationRequest<'_>,
     link: &mut Link,
@@ -307,12 +310,44 @@ async fn write(
         values.extend(values![generation]);
     }
     let update = store.dialect.update_row(&store.segment_table);
+    swap(request, link, (update, values), reservation.number).await
+}
+
+/// Has the bound tell that a rest is used, in the transaction that takes it out: the row as it is from now on. Without that a store that
+/// was put back to before, with the same bound, would give it once more, and nobody could see it.
+async fn pass_rest(
+    request: &ReservationRequest<'_>,
+    link: &mut Link,
+    row: TagRow,
+    generation: u64,
+) -> Result<TagRow, StoreError> {
+    let Some(number) = number_past_rest(&row) else {
+        return Ok(row);
+    };
+    let store = request.store;
+    let mut values = values![number, request.tag.as_str(), row.number];
+    if store.dialect.is_own() {
+        values.extend(values![generation]);
+    }
+    let update = store.dialect.pass_row(&store.segment_table);
+    swap(request, link, (update, values), number).await?;
+    Ok(TagRow { number, ..row })
+}
+
+/// Moves the number by compare-and-swap, so that a table whose engine has no row locks is safe too, and reads it back.
+async fn swap(
+    request: &ReservationRequest<'_>,
+    link: &mut Link,
+    (update, values): (String, Vec<Value>),
+    number: u64,
+) -> Result<(), StoreError> {
+    let store = request.store;
     link.change_one(update, values).await?;
     let written = link
         .first(store.select_row(), values![request.tag.as_str()])
         .await?;
     match written.as_ref().map(|row| column::<u64>(row, "number")) {
-        Some(Ok(number)) if number == reservation.number => Ok(()),
+        Some(Ok(found)) if found == number => Ok(()),
         Some(Ok(_) | Err(_)) | None => Err(StoreError::NotLocked),
     }
 }

@@ -41,6 +41,7 @@ mod restored;
 mod returned;
 mod rewound;
 mod rewound_leases;
+mod rewound_rests;
 mod segments;
 mod semi_sync;
 mod sessions;

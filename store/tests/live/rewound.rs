@@ -27,7 +27,7 @@ on_engines!(
 const GOES_ON_MAX: Duration = Duration::from_secs(30);
 
 /// A program that keeps how far tags have come, and uses nothing that was kept.
-fn start_keeping(raw: &RawStoreSettings) -> Result<Keys> {
+pub fn start_keeping(raw: &RawStoreSettings) -> Result<Keys> {
     let keys = open(raw)?;
     keys.keep_ranges("configuration", 60_000);
     keys.drop_kept_ranges();

@@ -4,7 +4,7 @@ use keywright_core::TagExhausted;
 use keywright_core::residue::Residue;
 use keywright_store::reserve::{
     Ask, LastReservation, Reservation, Returned, TagRow, choose_returned, has_gone_back,
-    plan_reservation,
+    number_past_rest, plan_reservation,
 };
 
 use crate::world::{Fate, Rules, World};
@@ -107,6 +107,7 @@ impl World {
                 self.store
                     .returned
                     .retain(|(other, _)| other.key != range.key);
+                self.store.number = number_past_rest(&row).unwrap_or(row.number);
                 return Some(Grant {
                     start: range.start,
                     end: range.end,
