@@ -77,7 +77,7 @@ async fn reserve(
     if let Err(denied) = may_be_asked(request, found, link).await? {
         return Ok(Err(denied));
     }
-    let (generation, key_space) = (column(found, "generation")?, key_space(found)?);
+    let (generation, key_space): (u64, _) = (column(found, "generation")?, key_space(found)?);
     if let Err(denied) = is_of_key_space(request, &key_space) {
         return Ok(Err(denied));
     }
@@ -99,34 +99,59 @@ async fn reserve(
     if let Some(worthless) = worthless(request, &row) {
         discard(request, worthless, link).await?;
     }
-    let returned = match request.returned {
-        true => take_returned(request, generation, link).await?,
-        false => None,
+    Ok(take(request, link, (row, generation), &ask)
+        .await?
+        .map(|taken| Granted {
+            start: taken.start,
+            end: taken.end,
+            residue: taken.row.residue,
+            row: taken.row,
+            server: link.server.identity.clone(),
+            gap: taken.gap,
+            was_returned: taken.was_returned,
+            generation,
+            key_space,
+        }))
+}
+
+/// A range that was taken, and the tag's row as it is from now on where that says more.
+struct Taken {
+    start: u64,
+    end: u64,
+    gap: u64,
+    was_returned: bool,
+    row: TagRow,
+}
+
+/// Takes a rest that was handed back, or makes a reservation.
+async fn take(
+    request: &ReservationRequest<'_>,
+    link: &mut Link,
+    (row, generation): (TagRow, u64),
+    ask: &Ask,
+) -> Result<Result<Taken, Denied>, StoreError> {
+    if request.returned
+        && let Some(rest) = take_returned(request, generation, link).await?
+    {
+        return Ok(Ok(Taken {
+            start: rest.start,
+            end: rest.end,
+            gap: 0,
+            was_returned: true,
+            row: pass_rest(request, link, row, generation).await?,
+        }));
+    }
+    let reservation = match planned(request.tag, &row, ask) {
+        Ok(reservation) => reservation,
+        Err(denied) => return Ok(Err(denied)),
     };
-    let (start, end, gap, row) = match &returned {
-        Some(range) => {
-            let row = pass_rest(request, link, row, generation).await?;
-            (range.start, range.end, 0, row)
-        }
-        None => {
-            let reservation = match planned(request.tag, &row, &ask) {
-                Ok(reservation) => reservation,
-                Err(denied) => return Ok(Err(denied)),
-            };
-            write(request, link, &row, &reservation, now_ms, generation).await?;
-            (reservation.start, reservation.end, reservation.gap, row)
-        }
-    };
-    Ok(Ok(Granted {
-        start,
-        end,
-        residue: row.residue,
+    write(request, link, &row, &reservation, ask.now_ms, generation).await?;
+    Ok(Ok(Taken {
+        start: reservation.start,
+        end: reservation.end,
+        gap: reservation.gap,
+        was_returned: false,
         row,
-        server: link.server.identity.clone(),
-        gap,
-        was_returned: returned.is_some(),
-        generation,
-        key_space,
     }))
 }
 
