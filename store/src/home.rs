@@ -57,6 +57,9 @@ const OPENING: &str = "opening";
 /// What precedes, in such a row, the key space of the one in whose favour it was closed before.
 const OPENING_AFTER: &str = "opening after ";
 
+/// For whoever has all stores in the configuration, of which none has the tag open.
+pub(crate) const OPEN_NOWHERE: &str = "if it has all of them, a store was restored or is lost: \"A tag that is open nowhere\" in docs/operations/several-stores.md";
+
 /// What a row is for those who would reserve of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Standing {
@@ -175,8 +178,9 @@ impl Refused {
             Self::UnderWay => Failure::new(Cause::TagMoved, in_store(self)).hint(format!(
                 "run that again, which goes on; or, if it is not to go on: keywright tag drop {tag} --store {store}"
             )),
-            Self::AnothersIds => Failure::new(Cause::TagMoved, in_store(self))
-                .hint("use a configuration that has the store to which it was moved"),
+            Self::AnothersIds => Failure::new(Cause::TagMoved, in_store(self)).hint(format!(
+                "use a configuration that has the store to which it was moved; {OPEN_NOWHERE}"
+            )),
             Self::Native(heir) => MovedAway::AnothersIds(heir.clone()).failure(tag),
             Self::Missing => Failure::new(Cause::TagUnknown, in_store(self)).hint("keywright init makes it"),
             Self::Overtaken => Failure::new(Cause::TagMoved, in_store(self)).hint("run it again"),

@@ -100,7 +100,7 @@ impl Restored {
         }
         if self.store.is_some() {
             println!(
-                "tags that moved since the backup may be open here and elsewhere: keywright check names them, and programs do not start with them"
+                "tags that moved since the backup may be open here and elsewhere, or nowhere: keywright check names them, and programs do not start with them. What to do: \"A store that was restored\" in docs/operations/several-stores.md"
             );
         }
         println!(

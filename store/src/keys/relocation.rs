@@ -6,7 +6,7 @@ use super::Keys;
 use super::several::open_in_both;
 use crate::elsewhere::{Stands, is_open};
 use crate::failure::Failure;
-use crate::home::{HomeRow, Refused, Source, Standing, leads_to};
+use crate::home::{HomeRow, OPEN_NOWHERE, Refused, Source, Standing, leads_to};
 use crate::store::home_rows::{CheckMovable, CloseHome, FoundHome, OpenHome, PrepareHome};
 
 impl Keys {
@@ -53,9 +53,9 @@ impl Keys {
             (None, None, _, Some(failure)) => Err(failure),
             (None, None, None, None) => {
                 let message = format!("tag \"{tag}\" is open in no store of the configuration");
-                Err(Failure::new(Cause::TagUnknown, message).hint(
-                    "use a configuration that has the store where it is; or keywright init makes it",
-                ))
+                Err(Failure::new(Cause::TagUnknown, message).hint(format!(
+                    "use a configuration that has the store where it is; or keywright init makes it; {OPEN_NOWHERE}"
+                )))
             }
         }
     }

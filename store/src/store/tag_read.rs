@@ -10,7 +10,7 @@ use super::tag_request::Denied;
 use super::{Row, Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
-use crate::home::Standing;
+use crate::home::{OPEN_NOWHERE, Standing};
 use crate::moving::{Heir, Refused};
 use crate::reserve::{LastReservation, StepNumbers, TagRow};
 use crate::tag_order::TagOrder;
@@ -142,7 +142,9 @@ pub(crate) fn closed_here(tag: &Tag, standing: &Standing) -> Failure {
         Standing::Elsewhere(_) => why(format!(
             "tag \"{tag}\" is closed here: its ids come from another store"
         ))
-        .hint("was it moved? Use the configuration that has that store"),
+        .hint(format!(
+            "was it moved? Use the configuration that has that store; {OPEN_NOWHERE}"
+        )),
         Standing::Native(heir) => Refused::AnothersIds(heir.clone()).failure(tag.as_str()),
     }
 }

@@ -30,7 +30,7 @@ const STEPS: usize = 5;
 /// After so many the tombstone is there.
 const CLOSED: usize = 3;
 
-async fn takes(keys: &Keys, by: &str, log: &IssuedLog) -> std::result::Result<(), Failure> {
+pub async fn takes(keys: &Keys, by: &str, log: &IssuedLog) -> std::result::Result<(), Failure> {
     let taken = keys.source(&segment("orders"))?.take(30, true).await?;
     log.add_all(by, &taken);
     Ok(())
@@ -43,7 +43,7 @@ async fn some_steps(moving: &mut Relocating, steps: usize) -> std::result::Resul
     Ok(())
 }
 
-async fn all_steps(moving: &mut Relocating) -> std::result::Result<String, Failure> {
+pub async fn all_steps(moving: &mut Relocating) -> std::result::Result<String, Failure> {
     loop {
         if let MoveProgress::Done(said) = moving.advance().await? {
             return Ok(said);

@@ -31,6 +31,7 @@ mod marked;
 mod moved_connection;
 mod moves;
 mod number_table;
+mod open_nowhere;
 mod ordered;
 mod others;
 mod postgres_refusals;
