@@ -229,7 +229,7 @@ impl Link {
             Conversation::Postgres(link) => link.begin().await?,
             Conversation::Etcd(link) => link.begin().await?,
             Conversation::File(link) => {
-                link.change("BEGIN IMMEDIATE", Vec::new()).await?;
+                link.begin().await?;
                 return Ok(());
             }
             Conversation::Redis(_) => return Err(RedisError::RangesOnly.into()),

@@ -2,9 +2,11 @@
 //!
 //! Its log of commits (WAL) is synced by each commit (`synchronous = FULL`), and copied into the file itself. A transaction that writes has the file's lock from its beginning
 //! (BEGIN IMMEDIATE), so that nothing it has read can change. A copy of the file, or the file on another machine, is not used until
-//! somebody says that the other one is used no more ([`place`]). After an error of the disk nothing is asked of the file any more by
+//! somebody says that the other one is used no more ([`place`]), and one that was overwritten with an older state is not used at all
+//! ([`commits`]). After an error of the disk nothing is asked of the file any more by
 //! this program: what could not be written the kernel may have forgotten.
 
+mod commits;
 mod create;
 mod error;
 pub(crate) mod file_system;
@@ -14,7 +16,7 @@ mod shared;
 mod worker;
 
 use std::sync::mpsc;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -27,7 +29,7 @@ use super::facts::ServerFacts;
 use super::sqlite::Answer;
 use super::value::{Row, Value};
 use shared::SharedFile;
-use worker::Request;
+use worker::{Part, Request};
 
 /// Threads that have a file open at the same time at most: one is in use, others may be held up by the disk.
 const THREADS_MAX: usize = 4;
@@ -53,6 +55,7 @@ impl FileEngine {
             shared: Arc::new(SharedFile {
                 busy_ms: store_ms_max - store_ms_max / 4,
                 suspended: OnceLock::new(),
+                seen: Mutex::new(None),
                 threads: Arc::new(Semaphore::new(THREADS_MAX)),
             }),
         }
@@ -125,7 +128,16 @@ fn ended() -> FileError {
 
 impl FileLink {
     pub(super) async fn answers(&mut self) -> bool {
-        self.ask(("SELECT 1", Vec::new()), false).await.is_ok()
+        self.ask(("SELECT 1", Vec::new()), Part::Statement)
+            .await
+            .is_ok()
+    }
+
+    /// Begins a transaction that may write.
+    pub(super) async fn begin(&mut self) -> Result<(), super::StoreError> {
+        self.ask(("BEGIN IMMEDIATE", Vec::new()), Part::Begins)
+            .await?;
+        Ok(())
     }
 
     pub(super) async fn change(
@@ -133,12 +145,12 @@ impl FileLink {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<u64, super::StoreError> {
-        Ok(self.ask((sql, values), false).await?.changed)
+        Ok(self.ask((sql, values), Part::Statement).await?.changed)
     }
 
     /// Ends a transaction that may have written.
     pub(super) async fn commit(&mut self) -> Result<(), super::StoreError> {
-        self.ask(("COMMIT", Vec::new()), true).await?;
+        self.ask(("COMMIT", Vec::new()), Part::Commits).await?;
         Ok(())
     }
 
@@ -147,19 +159,19 @@ impl FileLink {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, super::StoreError> {
-        Ok(self.ask((sql, values), false).await?.rows)
+        Ok(self.ask((sql, values), Part::Statement).await?.rows)
     }
 
     async fn ask(
         &mut self,
         (sql, values): (&str, Vec<Value>),
-        commits: bool,
+        part: Part,
     ) -> Result<Answer, FileError> {
         let (reply, answer) = oneshot::channel();
         let request = Request {
             sql: sql.to_owned(),
             values,
-            commits,
+            part,
             reply,
         };
         self.requests.send(request).map_err(|_| ended())?;

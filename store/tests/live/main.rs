@@ -34,6 +34,7 @@ mod number_table;
 mod open_nowhere;
 mod ordered;
 mod others;
+mod overwritten;
 mod postgres_refusals;
 mod postgres_server;
 mod privileges;

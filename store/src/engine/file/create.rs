@@ -8,6 +8,7 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 use uuid::Uuid;
 
+use super::commits;
 use super::error::FileError;
 use super::open::{check_file_system, connect, note};
 use super::place::Place;
@@ -37,7 +38,7 @@ pub(crate) enum Made {
     Accepted,
 }
 
-/// Makes the file, or what is missing of it. With `accept` one is taken that was copied or moved here.
+/// Makes the file, or what is missing of it. With `accept` one is taken that was copied or moved here, or overwritten.
 pub(super) fn create(
     settings: &FileSettings,
     shared: &SharedFile,
@@ -97,11 +98,19 @@ fn write(
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(of)?;
     let made = match note(&transaction, busy_ms)? {
-        Some(noted) => match (place.difference(&noted.place), accept) {
-            (None, _) => return Ok(Made::Nothing),
-            (Some(difference), false) => return Err(FileError::Moved(difference)),
-            (Some(_), true) => Made::Accepted,
-        },
+        Some(noted) => {
+            let is_one_state = match commits::read(&transaction, busy_ms) {
+                Ok(_) => true,
+                Err(FileError::Overwritten) => false,
+                Err(error) => return Err(error),
+            };
+            match (place.difference(&noted.place), is_one_state, accept) {
+                (None, true, _) => return Ok(Made::Nothing),
+                (Some(difference), _, false) => return Err(FileError::Moved(difference)),
+                (None, false, false) => return Err(FileError::Overwritten),
+                (Some(_), _, true) | (None, false, true) => Made::Accepted,
+            }
+        }
         None => {
             let count = "SELECT COUNT(*) FROM sqlite_schema";
             let tables: i64 = transaction
@@ -125,6 +134,7 @@ fn write(
     let write = "INSERT OR REPLACE INTO keywright_file (id, file_id, device, inode, born_ns, machine, boot) \
                  VALUES (1, ?, ?, ?, ?, ?, ?)";
     transaction.execute(write, values).map_err(of)?;
+    commits::make(&transaction, busy_ms)?;
     transaction.commit().map_err(of)?;
     Ok(made)
 }

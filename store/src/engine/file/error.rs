@@ -37,6 +37,9 @@ pub(crate) enum FileError {
     /// While it was open.
     #[error("another file is in its place now, or in that of its -wal or -shm, or none")]
     Replaced,
+    /// As by `cp backup store.db`, which leaves the file the same.
+    #[error("an older state was written into it while a program used it")]
+    Overwritten,
     #[error("it is on a file system of kind {0}, which may lose what was written, or its locks")]
     FileSystem(String),
     #[error("the setting {name} is {value}, not {wanted}")]
@@ -100,7 +103,10 @@ impl FileError {
     /// Whether what the file holds is not known any more: what the kernel could not write it may have forgotten, and read as written; and
     /// who has a file open that has no name any more may not open the one in its place beside it.
     pub(super) fn suspends(&self) -> bool {
-        matches!(self, Self::Io(_) | Self::Damaged(_) | Self::Replaced)
+        matches!(
+            self,
+            Self::Io(_) | Self::Damaged(_) | Self::Replaced | Self::Overwritten
+        )
     }
 
     /// Whether the file was there and could be talked to.
@@ -120,7 +126,10 @@ impl FileError {
     }
 
     pub(crate) fn cause(&self) -> Cause {
-        match matches!(self, Self::Damaged(_) | Self::TooLarge(_)) {
+        match matches!(
+            self,
+            Self::Damaged(_) | Self::Overwritten | Self::TooLarge(_)
+        ) {
             true => Cause::BoundDamaged,
             false => Cause::StoreUnavailable,
         }
@@ -151,6 +160,9 @@ impl FileError {
                 "if the other file is used no more: keywright init --accept-moved-file; if it was used since, keywright advance, too",
             ),
             Self::Replaced => Some("stop all programs that use it, then start them again"),
+            Self::Overwritten => Some(
+                "stop all programs that use it; restore it anew, or keywright init --accept-moved-file; then keywright store restored",
+            ),
             Self::FileSystem(_) => {
                 Some("keep it on a disk of this machine, or say any_file_system = true")
             }

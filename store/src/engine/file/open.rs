@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
+use super::commits;
 use super::error::FileError;
 use super::file_system::doubtful;
 use super::place::{Inode, Inodes, Place};
@@ -37,12 +38,13 @@ pub(super) fn open(settings: &FileSettings, shared: &SharedFile) -> Result<OpenF
     let busy_ms = shared.busy_ms;
     let place = Place::of(path)?;
     let doubtful = check_file_system(path, settings)?;
-    let connection = connect(path, busy_ms)?;
+    let mut connection = connect(path, busy_ms)?;
     let of = |error: &rusqlite::Error| FileError::of(error, busy_ms);
     let noted = note(&connection, busy_ms)?.ok_or(FileError::Empty)?;
     if let Some(difference) = place.difference(&noted.place) {
         return Err(FileError::Moved(difference));
     }
+    see_its_commits(&mut connection, busy_ms)?;
     if place != noted.place {
         // The machine has started since.
         let update = "UPDATE keywright_file SET device = ?, boot = ?";
@@ -66,6 +68,21 @@ pub(super) fn open(settings: &FileSettings, shared: &SharedFile) -> Result<OpenF
             weaknesses: weaknesses.into_iter().collect(),
         },
     })
+}
+
+/// That its commits follow one another. A version that did not record them may have made it.
+fn see_its_commits(connection: &mut Connection, busy_ms: u64) -> Result<(), FileError> {
+    let of = |error: rusqlite::Error| FileError::of(&error, busy_ms);
+    if commits::read(connection, busy_ms)?.is_some() {
+        return Ok(());
+    }
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(of)?;
+    if commits::read(&transaction, busy_ms)?.is_none() {
+        commits::make(&transaction, busy_ms)?;
+    }
+    transaction.commit().map_err(of)
 }
 
 /// The kind of a file system that is only used because the settings say so.
