@@ -395,7 +395,12 @@ async fn until_done<T>(
     let mut pauses = AgainPauses::default();
     loop {
         match transaction.run(link).await {
-            Err(error) if error.is_again() => pauses.wait().await,
+            Err(error) if error.is_again() => {
+                if error.is_deadlock() {
+                    link.rollback().await?;
+                }
+                pauses.wait().await;
+            }
             result => return result,
         }
     }

@@ -75,6 +75,8 @@ enum Refusal {
     ShutOut,
     /// A privilege: on the table, or on a column.
     Denied,
+    /// Two transactions wait for each other, and this one was undone.
+    Deadlock,
     Other,
 }
 
@@ -86,6 +88,7 @@ impl Refusal {
             1062 => Self::Duplicate,
             1044 | 1045 => Self::ShutOut,
             1142 | 1143 => Self::Denied,
+            1213 => Self::Deadlock,
             _ => Self::Other,
         }
     }
@@ -99,6 +102,7 @@ impl Refusal {
             | SqlState::INVALID_AUTHORIZATION_SPECIFICATION
             | SqlState::INVALID_CATALOG_NAME => Self::ShutOut,
             SqlState::INSUFFICIENT_PRIVILEGE => Self::Denied,
+            SqlState::T_R_DEADLOCK_DETECTED => Self::Deadlock,
             _ => Self::Other,
         }
     }
@@ -171,10 +175,16 @@ impl StoreError {
 
     /// Whether nothing was done, because others came first, so that the transaction can be done again.
     pub(crate) fn is_again(&self) -> bool {
-        matches!(
+        let is_changed = matches!(
             self,
             Self::Etcd(EtcdError::Changed) | Self::Redis(RedisError::Changed)
-        )
+        );
+        is_changed || self.is_deadlock()
+    }
+
+    /// The same, where the transaction is still to be ended.
+    pub(crate) fn is_deadlock(&self) -> bool {
+        self.refusal() == Some(Refusal::Deadlock)
     }
 
     /// Whether the account lacks a privilege.

@@ -50,10 +50,12 @@ impl Keys {
             warn!("a transaction in the store did not end; what it reserved is lost");
         }
         let was_erased = self.stop_keeping();
-        let rests: Vec<_> = segments
+        let mut rests: Vec<_> = segments
             .iter()
             .flat_map(|supply| supply.take_rest(was_erased))
             .collect();
+        // All programs lock rows in one order.
+        rests.sort_by(|one, other| one.tag.cmp(&other.tag));
         if rests.is_empty() {
             return;
         }

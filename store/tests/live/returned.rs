@@ -1,11 +1,14 @@
 //! Rests of ranges: handed back at a clean stop, used first afterwards, never twice.
 
+use std::sync::Arc;
+
 use keywright_core::{Cause, Step};
 use keywright_store::{RawStoreSettings, TagOptions};
-use keywright_testkit::{Result, WAIT_MAX};
+use keywright_testkit::{Login, Result, WAIT_MAX, Wire};
 
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag, take_many,
+    until,
 };
 
 on_engines!(
@@ -57,6 +60,49 @@ fn rests_are_used_first_and_once(engine: Engine) -> Result<()> {
                 "id {id} was lost although it was handed back"
             );
         }
+        Ok(())
+    })
+}
+
+/// Somebody else's transaction and the program's wait for each other, and the server undoes the program's.
+#[test]
+fn a_deadlock_at_the_stop_loses_no_rests() -> Result<()> {
+    let schema = Arc::new(Schema::of(Engine::MariaDb, "kw_returned_deadlock")?);
+    schema.sql("CREATE TABLE filler (a INT)")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["a", "b"] {
+            keys.create_tag(&tag(name), &small_steps(1_000)).await?;
+            keys.source(&segment(name))?.take(1, true).await?;
+        }
+        let deadlocks = "SELECT variable_value FROM information_schema.global_status \
+                         WHERE variable_name = 'Innodb_deadlocks'";
+        let before = schema.number(deadlocks)?;
+        let database = Arc::clone(&schema);
+        let other = tokio::task::spawn_blocking(move || {
+            let mut wire = Wire::connect_tcp(database.port(), &Login::root(&database.name))?;
+            // The server undoes the one that has written less.
+            wire.run("BEGIN; INSERT INTO filler SELECT seq FROM seq_1_to_1000")?;
+            wire.run("UPDATE keywright_segment SET description = 'x' WHERE tag = 'b'")?;
+            Ok::<_, anyhow::Error>(wire)
+        });
+        let mut wire = other.await??;
+        let stopping = tokio::spawn(async move { keys.hand_back().await });
+        until("the program to wait", || {
+            let waits =
+                "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+            schema.number(waits).is_ok_and(|waiting| waiting > 0)
+        })
+        .await;
+        let ended = tokio::task::spawn_blocking(move || {
+            wire.run("UPDATE keywright_segment SET description = 'x' WHERE tag = 'a'")?;
+            wire.run("COMMIT")
+        });
+        ended.await??;
+        stopping.await?;
+        assert!(schema.number(deadlocks)? > before, "there was none");
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 2);
         Ok(())
     })
 }
