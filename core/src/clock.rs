@@ -85,6 +85,12 @@ impl VirtualClock {
         };
     }
 
+    /// Whether the wall clock was set back since it was read last.
+    pub fn is_set_back(&self, readings: Readings) -> bool {
+        let moved_ms = wall_offset(readings).saturating_sub(self.wall_offset_ms);
+        self.is_set != 0 && moved_ms < 0 && moved_ms.unsigned_abs() > Self::JITTER_MS
+    }
+
     /// For how long it stands still, milliseconds.
     pub fn stands_for_ms(&self, readings: Readings) -> u64 {
         let goes_on_at_ms = boot(readings).saturating_add(self.offset_ms);

@@ -64,7 +64,7 @@ pub struct RawStoreSettings {
     pub refill_percent: u32,
     /// Ids of a full range, for `redis://` only (default there: 1000). The first range is a tenth of it. Elsewhere the table has the step.
     pub step: Option<i64>,
-    /// Largest step in tables of other systems. The smallest is the row's own.
+    /// Largest step in tables of other systems. The smallest is the row's own; a program's first reservation takes a tenth of it.
     pub step_max: i64,
     /// How long a reservation should last in tables of other systems, milliseconds.
     pub cover_ms: u64,

@@ -7,15 +7,33 @@ use keywright_core::Cause;
 use keywright_store::{Clock, KeySpec, RawSnowflakeSettings};
 use keywright_testkit::Result;
 
-use crate::common::{Engine, IssuedLog, Schema, on_engines, open, runtime};
+use crate::common::{Engine, IssuedLog, Schema, on_engines, open, runtime, until};
 use crate::manual_clock::{ManualClock, NOW_MS, on_worker, open_at};
 
 on_engines!(
     a_clock_set_back_and_a_restart_repeat_nothing,
+    a_clock_set_back_is_counted_though_nobody_wants_keys,
     a_clock_set_far_ahead_does_not_poison_the_bound,
     keys_are_refused_while_the_clock_is_behind_where_the_policy_says_so,
     keys_wait_for_a_clock_that_is_a_little_behind_where_the_policy_says_so,
 );
+
+fn a_clock_set_back_is_counted_though_nobody_wants_keys(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_clock_counted")?;
+    runtime()?.block_on(async {
+        let clock = ManualClock::at(NOW_MS);
+        open(&schema.raw())?.init().await?;
+        let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
+        keys.source(&KeySpec::Snowflake)?.take(1, true).await?;
+        let steps = || keys.stats().iter().map(|its| its.clock_steps).sum::<u64>();
+        assert_eq!(steps(), 0);
+        for expected in [1, 2] {
+            clock.step(-3_600_000);
+            until("the step to be counted", || steps() == expected).await;
+        }
+        Ok(())
+    })
+}
 
 fn a_clock_set_back_and_a_restart_repeat_nothing(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_lease_clock")?;

@@ -90,8 +90,8 @@ fn a_deadlock_at_the_stop_loses_no_rests() -> Result<()> {
         let mut wire = other.await??;
         let stopping = tokio::spawn(async move { keys.hand_back().await });
         until("the program to wait", || {
-            let waits =
-                "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+            let waits = "SELECT COUNT(*) FROM information_schema.innodb_trx JOIN information_schema.processlist \
+                         ON id = trx_mysql_thread_id WHERE db = 'kw_returned_deadlock' AND trx_state = 'LOCK WAIT'";
             schema.number(waits).is_ok_and(|waiting| waiting > 0)
         })
         .await;

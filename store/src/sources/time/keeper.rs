@@ -89,6 +89,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
             break;
         }
         keeper.supply.demand.end_put_offs();
+        keeper.tell_if_set_back();
         if keeper.supply.demand.rests() && keeper.may_rest() {
             keeper.release().await;
             failed = false;

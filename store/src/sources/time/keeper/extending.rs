@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use keywright_core::{BoundPlan, BoundRequest, Cause, ClockEvent};
+use keywright_core::{BoundPlan, BoundRequest, Cause, ClockEvent, Observation};
 use tracing::warn;
 
 use super::{Keeper, PauseMs, SUPERSEDED_HINT};
@@ -105,8 +105,15 @@ impl Keeper {
         figures.refills.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads the clock through what was seen of it so far; the bound is filled in when it has been read.
-    fn request(&mut self, need: u64) -> BoundRequest {
+    /// While ids are ahead of the clock, nothing is wanted by which it would be read. One that was set forward is only followed when it is needed.
+    pub(super) fn tell_if_set_back(&mut self) {
+        if self.virtual_clock.is_set_back(self.supply.clock.readings()) {
+            self.read_clock();
+        }
+    }
+
+    /// Reads the clock through what was seen of it so far.
+    fn read_clock(&mut self) -> Observation {
         let supply = &self.supply;
         let readings = supply.clock.readings();
         let seen = self
@@ -125,6 +132,13 @@ impl Keeper {
                 warn!(ms, followed, "the clock was set forward");
             }
         }
+        seen
+    }
+
+    /// The bound is filled in when it has been read.
+    fn request(&mut self, need: u64) -> BoundRequest {
+        let seen = self.read_clock();
+        let supply = &self.supply;
         let next = supply
             .lease
             .load()
