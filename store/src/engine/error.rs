@@ -265,7 +265,7 @@ impl StoreError {
                 Some("is the server there, and the address in url of [store] right?")
             }
             (Self::Warned, None) => Some("look at the server's log, and at its standbys"),
-            (_, Some(Refusal::Duplicate | Refusal::Other))
+            (_, Some(Refusal::Duplicate | Refusal::Deadlock | Refusal::Other))
             | (Self::Column { .. } | Self::NotLocked, None) => None,
         }
     }
