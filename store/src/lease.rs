@@ -137,8 +137,9 @@ pub fn plan_claim(
     check_age(rows, claimant, era)?;
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
-    let granted_ms = granted_before_start_ms(era.started_ms, limits);
-    let floor_ms = era.floor_ms.max(granted_ms).max(marks::seen_ms(rows));
+    // Also what somebody has seen of it.
+    let granted_ms = granted_before_start_ms(era.started_ms, limits).max(marks::seen_ms(rows));
+    let floor_ms = era.floor_ms.max(granted_ms);
     let next_state = above_other_layouts(rows, &claimant.layout)
         .max(state_from(&claimant.layout, floor_ms))
         .max(claimant.floor_state);

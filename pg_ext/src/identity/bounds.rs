@@ -15,9 +15,10 @@ use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
 use crate::identity::{promotion, writer};
-use crate::server::{clock, sequence};
+use crate::server::{clock, process, sequence};
 use crate::settings;
 use crate::shmem::key::TimeKind;
+use crate::shmem::slot::Slot;
 use crate::shmem::time_slot::TimeSlot;
 use crate::shmem::{directory, reuse};
 
@@ -182,6 +183,31 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
         highest = Some(floor.higher(highest));
     }
     Ok(highest)
+}
+
+/// Gives up what the words of a number were granted in this database, so that every session asks anew by which number it issues, also within a transaction or a
+/// statement that runs. The caller holds the bounds ([`hold`]): nobody extends them until this transaction ends. If it fails they go on above the bound.
+///
+/// # Errors
+/// Another session holds a gate for too long.
+pub fn drain_words(number: Number) -> Result<(), Failure> {
+    let urgency = Urgency::Needed {
+        deadline: deadline(),
+    };
+    let ours = process::database().to_u32();
+    for (word, key) in directory::slots::<TimeSlot>() {
+        if key.number() != Some(number) || !key.is_in(ours) {
+            continue;
+        }
+        let slot = word.slot;
+        let _held = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || {
+            !word.is_current()
+        })?;
+        if word.is_current() {
+            slot.drain();
+        }
+    }
+    Ok(())
 }
 
 /// How far words of a number came that are not in force, because their layout is not: those of a savepoint that was rolled back

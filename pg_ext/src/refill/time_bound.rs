@@ -184,7 +184,7 @@ fn write_bound(
     reopen(entry)?;
     let readings = clock::readings();
     let before = wal::last_record();
-    let (plan, now_ms) = {
+    let (plan, now_ms, from_state) = {
         let _owner = AsOwner::new(entry.owner);
         let bound_ms = sequence::last(sequences.track(spare)?);
         // The bound is compared before it is moved: one that this word did not write was written for another layout or
@@ -221,13 +221,15 @@ fn write_bound(
         track.attempted_ms.store(plan.bound_ms, Ordering::Relaxed);
         sequence::set(sequences.track(spare)?, plan.bound_ms);
         sequence::set(sequences.note, note.pack());
-        (plan, now_ms)
+        (plan, now_ms, request.need_state_end)
     };
     match (
         flush::make_refill_durable(before, urgency, &|| entry.kind.bound_name().to_owned()),
         urgency,
     ) {
-        (Ok(()), Urgency::Early | Urgency::Needed { .. }) => publish(entry, track, &plan, now_ms),
+        (Ok(()), Urgency::Early | Urgency::Needed { .. }) => {
+            publish(entry, track, (from_state, &plan), now_ms);
+        }
         // The caller has its id. Whoever needs the next one finds a bound that was not published, and takes it over.
         (Err(_), Urgency::Early) => track.extend_at.store(u64::MAX, Ordering::Relaxed),
         (Err(failure), Urgency::Needed { .. }) => return Err(failure),
@@ -257,14 +259,20 @@ fn refuse_if_lower(
     .hint("It is put back: run the statement again. Find what set it, and keep it from doing so."))
 }
 
-fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) {
+fn publish(
+    entry: &TimeEntry,
+    track: &TimeTrack,
+    (from_state, plan): (u64, &BoundPlan),
+    now_ms: i64,
+) {
     let window_ticks = settings::bound_window_ms() / u64::from(entry.layout().tick_ms().max(1));
     let window_states = window_ticks << entry.layout().sequence_bits();
+    // Halfway through the window, or through what the maximum lead leaves of it.
+    let states = window_states.min(plan.hi_state.saturating_sub(from_state));
     track.word.publish(0, plan.hi_state);
-    track.extend_at.store(
-        plan.hi_state.saturating_sub(window_states / 2),
-        Ordering::Relaxed,
-    );
+    track
+        .extend_at
+        .store(plan.hi_state.saturating_sub(states / 2), Ordering::Relaxed);
     track.bound_ms.store(plan.bound_ms, Ordering::Relaxed);
     entry.slot().refills.fetch_add(1, Ordering::Relaxed);
     entry.slot().last_refill_ms.store(now_ms, Ordering::Relaxed);

@@ -32,11 +32,11 @@ pub(super) fn seen_ms(rows: &[LeaseRow]) -> i64 {
 mod tests {
     use std::slice;
 
-    use keywright_core::Preset;
+    use keywright_core::{Layout, Preset};
 
     use super::{mark, marked_ms, unmarked};
-    use crate::lease::tests::{LIMITS, NOW_MS, row, twitter};
-    use crate::lease::{Era, LeaseRow, plan_claim};
+    use crate::lease::tests::{LIMITS, NOW_MS, claimant, row, twitter};
+    use crate::lease::{Era, LeaseRow, NoLease, plan_claim};
 
     /// Of the row's own worker id, or of another one.
     #[test]
@@ -55,6 +55,30 @@ mod tests {
             let first_tick = claim.plan.start_state >> layout.sequence_bits();
             assert!(layout.unix_ms_of(first_tick) >= seen_ms, "{worker_id}");
         }
+    }
+
+    /// The old layout's were issued up to what was seen, and are greater than the new one's of half a minute later.
+    #[test]
+    fn another_layout_gives_greater_ids_than_what_a_row_says_was_seen() {
+        let later = Layout::parse("twitter,epoch=1288835004657").unwrap();
+        let put_back = LeaseRow {
+            hi_ms: NOW_MS - 60_000,
+            ..row(1, None)
+        };
+        let marked = LeaseRow {
+            holder: Some(mark(NOW_MS, "you pid 1")),
+            ..put_back.clone()
+        };
+        let plan = |row: &LeaseRow| {
+            let claimant = claimant(Some(2), later);
+            plan_claim(slice::from_ref(row), &claimant, &LIMITS, &Era::default())
+        };
+        assert!(plan(&put_back).is_ok());
+        let overlap = plan(&marked);
+        assert!(
+            matches!(overlap, Err(NoLease::LayoutOverlap { worker_id: 1, .. })),
+            "{overlap:?}"
+        );
     }
 
     #[test]

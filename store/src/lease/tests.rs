@@ -27,7 +27,7 @@ pub(super) fn row(worker_id: u32, owner: Option<&str>) -> LeaseRow {
     }
 }
 
-fn claimant(wanted: Option<u32>, layout: Layout) -> Claimant {
+pub(super) fn claimant(wanted: Option<u32>, layout: Layout) -> Claimant {
     Claimant {
         owner: "me".to_owned(),
         wanted,

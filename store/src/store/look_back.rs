@@ -71,7 +71,7 @@ pub(super) async fn tell(
             warn!(%tag, failure = %gone_back.failure, "the store has gone back: no program reserves ids of the tag any more");
             Ok(true)
         }
-        Err(error) if error.is_answer() => {
+        Err(error) if error.is_answer() && !error.is_deadlock() => {
             let failure = store.failure(&error);
             warn!(%tag, %failure, "other programs cannot be told that the store has gone back");
             Ok(false)

@@ -34,17 +34,22 @@ pub fn free_port() -> Result<u16> {
             Some(block) => blocks.push(block),
             None if blocks.is_empty() => bail!("other processes have all blocks of ports"),
             // All over again: most of what listened there has ended.
-            None => {
-                blocks.rotate_left(1);
-                let block = blocks.last_mut().context("a block of ports")?;
-                block.given = 0;
-                if let Some(port) = block.next() {
-                    return Ok(port);
-                }
-                bail!("no free port between {FIRST} and {}", FIRST + PORTS);
+            None => return given_again(&mut blocks),
+        }
+    }
+}
+
+fn given_again(blocks: &mut [Block]) -> Result<u16> {
+    for _ in 0..blocks.len() {
+        blocks.rotate_left(1);
+        if let Some(block) = blocks.last_mut() {
+            block.given = 0;
+            if let Some(port) = block.next() {
+                return Ok(port);
             }
         }
     }
+    bail!("no free port between {FIRST} and {}", FIRST + PORTS);
 }
 
 fn locks_dir() -> Result<PathBuf> {

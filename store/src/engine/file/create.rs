@@ -97,13 +97,13 @@ fn write(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(of)?;
+    let found = match commits::read(&transaction, busy_ms) {
+        Err(FileError::Overwritten) => None,
+        found => Some(found?),
+    };
     let made = match note(&transaction, busy_ms)? {
         Some(noted) => {
-            let is_one_state = match commits::read(&transaction, busy_ms) {
-                Ok(_) => true,
-                Err(FileError::Overwritten) => false,
-                Err(error) => return Err(error),
-            };
+            let is_one_state = found.is_some();
             match (place.difference(&noted.place), is_one_state, accept) {
                 (None, true, _) => return Ok(Made::Nothing),
                 (Some(difference), _, false) => return Err(FileError::Moved(difference)),
@@ -134,7 +134,10 @@ fn write(
     let write = "INSERT OR REPLACE INTO keywright_file (id, file_id, device, inode, born_ns, machine, boot) \
                  VALUES (1, ?, ?, ?, ?, ?, ?)";
     transaction.execute(write, values).map_err(of)?;
-    commits::make(&transaction, busy_ms)?;
+    // A program that has this very file open still goes by what it has seen of them.
+    if found.flatten().is_none() {
+        commits::make(&transaction, busy_ms)?;
+    }
     transaction.commit().map_err(of)?;
     Ok(made)
 }

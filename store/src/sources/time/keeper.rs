@@ -230,7 +230,7 @@ impl Keeper {
         let lease = Leased {
             worker_id,
             words: Words::new(worker, &supply.layout, plan),
-            extend_at: AtomicU64::new(self.extend_at(plan.hi_state)),
+            extend_at: AtomicU64::new(self.extend_at(plan.start_state, plan.hi_state)),
         };
         supply.skew_ms.store(0, Ordering::Relaxed);
         // Ids begin with no lead again.

@@ -48,8 +48,8 @@ impl Keeper {
                 self.written_boot_ms = boot_ms;
                 held.published_ms = plan.bound_ms;
                 self.held = Some(held);
-                if request.is_some() {
-                    self.publish(&plan);
+                if let Some(request) = request {
+                    self.publish(&request, &plan);
                 }
                 Ok(())
             }
@@ -94,11 +94,11 @@ impl Keeper {
         }
     }
 
-    fn publish(&self, plan: &BoundPlan) {
+    fn publish(&self, request: &BoundRequest, plan: &BoundPlan) {
         let guard = self.supply.lease.load();
         if let Some(lease) = guard.as_deref() {
             lease.words.publish(0, plan.hi_state);
-            let extend_at = self.extend_at(plan.hi_state);
+            let extend_at = self.extend_at(request.need_state_end, plan.hi_state);
             lease.extend_at.store(extend_at, Ordering::Relaxed);
         }
         let figures = &self.supply.demand.figures;
@@ -165,11 +165,13 @@ impl Keeper {
         }
     }
 
-    /// Halfway through the window.
-    pub(super) fn extend_at(&self, hi_state: u64) -> u64 {
+    /// Halfway through the window, or through what the maximum lead leaves of it.
+    pub(super) fn extend_at(&self, from_state: u64, hi_state: u64) -> u64 {
         let layout = &self.supply.layout;
         let window_ticks =
             self.supply.settings.bound_window_ms / u64::from(layout.tick_ms().max(1));
-        hi_state.saturating_sub((window_ticks / 2) << layout.sequence_bits())
+        let window_states = window_ticks << layout.sequence_bits();
+        let states = window_states.min(hi_state.saturating_sub(from_state));
+        hi_state.saturating_sub(states / 2)
     }
 }
