@@ -84,7 +84,7 @@ impl Connection {
             effect = effect.and(match found.changed {
                 // It may be read in another way when it has its turn.
                 true => Effect::UNKNOWN,
-                false => self.effect(statement),
+                false => self.effect_if_any(statement),
             });
             let reading = self.read_statement(statement)?;
             let is_insert = matches!(reading, Reading::Insert);
@@ -111,6 +111,15 @@ impl Connection {
             // The client would number the packets of its file after those of an answer that it never saw.
             (true, true) => Several::Refuse(Unsupported::Several),
         })
+    }
+
+    /// Of most statements nothing follows.
+    fn effect_if_any(&self, statement: &[u8]) -> Effect {
+        let kind = self.statement_kind(statement);
+        match self.needs_effect(kind, statement) {
+            true => self.effect_of(kind, statement),
+            false => Effect::NOTHING,
+        }
     }
 
     /// Passes them on together. What any of them sees of LAST_INSERT_ID() is put right before the first.
