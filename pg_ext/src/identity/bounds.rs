@@ -186,7 +186,7 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
 }
 
 /// Gives up what the words of a number were granted in this database, so that every session asks anew by which number it issues, also within a transaction or a
-/// statement that runs. The caller holds the bounds ([`hold`]): nobody extends them until this transaction ends. If it fails they go on above the bound.
+/// statement that runs. Where the caller holds the bounds ([`hold`]), nobody extends them until this transaction ends. If that fails, ids go on above the bound.
 ///
 /// # Errors
 /// Another session holds a gate for too long.

@@ -26,7 +26,7 @@ use crate::failure::{Failure, OrRaise};
 use crate::guard;
 use crate::identity::claims::{self, Vouched};
 use crate::identity::label::{Assignment, Bucket, IdentityLabel, NextMark};
-use crate::identity::{numbers, register, uncommitted};
+use crate::identity::{bounds, numbers, register, uncommitted};
 use crate::manage::closing::until_then;
 use crate::manage::{bucket, worker_id};
 use crate::server::security_label::{self, Labelled};
@@ -182,6 +182,11 @@ fn suspend(mark: Option<String>) -> Result<(), Failure> {
     uncommitted::has_past()?;
     let label = with(label, |its| its.is_suspended = true);
     security_label::set(Labelled::Database, &label.to_string());
+    // Transactions that run are not waited for, and stop with what they have.
+    let ours = process::database().to_u32();
+    for (number, _) in register::read()?.held_by(ours) {
+        bounds::drain_words(number)?;
+    }
     changes::announce(extension.node_table);
     cache::forget();
     Ok(())
