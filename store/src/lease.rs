@@ -138,7 +138,7 @@ pub fn plan_claim(
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
     // Also what somebody has seen of it.
-    let granted_ms = granted_before_start_ms(era.started_ms, limits).max(marks::seen_ms(rows));
+    let granted_ms = granted_before_start_ms(era.started_ms, limits).max(seen_ms(rows));
     let floor_ms = era.floor_ms.max(granted_ms);
     let next_state = above_other_layouts(rows, &claimant.layout)
         .max(state_from(&claimant.layout, floor_ms))
@@ -166,6 +166,11 @@ pub fn plan_claim(
 fn granted_before_start_ms(started_ms: Option<i64>, limits: &TakeoverLimits) -> i64 {
     let reach = |started_ms: i64| started_ms.saturating_add_unsigned(limits.gap_ms_max());
     started_ms.map_or(0, reach)
+}
+
+/// The highest bound that any row says was seen, unix milliseconds; 0: none does. The row may be that of another worker id, which nobody held then.
+fn seen_ms(rows: &[LeaseRow]) -> i64 {
+    marks::highest_ms(rows.iter().filter_map(|row| row.holder.as_deref()))
 }
 
 /// Where whoever takes a worker id over goes on, by what is recorded of it; never below `next_state`.

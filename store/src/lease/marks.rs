@@ -1,7 +1,5 @@
 //! What the row of a worker id says of a bound that it has gone back behind: it stands in the holder's name.
 
-use super::LeaseRow;
-
 /// Stands between who has seen a bound, and that bound. No machine is called so.
 const MARK: &str = ", gone back behind ";
 
@@ -22,10 +20,9 @@ pub(crate) fn unmarked(holder: &str) -> &str {
     marked.map_or(holder, |(holder, _)| holder)
 }
 
-/// The highest bound that any row says was seen, unix milliseconds; 0: none does. The row may be that of another worker id, which nobody held then.
-pub(super) fn seen_ms(rows: &[LeaseRow]) -> i64 {
-    let told = rows.iter().filter_map(|row| row.holder.as_deref());
-    told.filter_map(marked_ms).max().unwrap_or(0)
+/// The highest bound that any holder's name says was seen, unix milliseconds; 0: none does.
+pub(super) fn highest_ms<'h>(holders: impl Iterator<Item = &'h str>) -> i64 {
+    holders.filter_map(marked_ms).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use keywright_core::{Layout, Recorded};
 
-use super::marks::seen_ms;
-use super::{LeaseRow, TakeoverLimits, is_left, plan_from, state_from};
+use super::{LeaseRow, TakeoverLimits, is_left, plan_from, seen_ms, state_from};
 
 /// The first id above all that a lease may have issued.
 pub(crate) fn first_above(row: &LeaseRow) -> u64 {
