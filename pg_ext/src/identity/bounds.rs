@@ -15,10 +15,9 @@ use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
 use crate::identity::{promotion, writer};
-use crate::server::{clock, process, sequence};
+use crate::server::{clock, process, sequence, transaction};
 use crate::settings;
 use crate::shmem::key::TimeKind;
-use crate::shmem::slot::Slot;
 use crate::shmem::time_slot::TimeSlot;
 use crate::shmem::{directory, reuse};
 
@@ -185,29 +184,16 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
     Ok(highest)
 }
 
-/// Gives up what the words of a number were granted in this database, so that every session asks anew by which number it issues, also within a transaction or a
-/// statement that runs. Where the caller holds the bounds ([`hold`]), nobody extends them until this transaction ends. If that fails, ids go on above the bound.
-///
-/// # Errors
-/// Another session holds a gate for too long.
-pub fn drain_words(number: Number) -> Result<(), Failure> {
-    let urgency = Urgency::Needed {
-        deadline: deadline(),
-    };
+/// Has every session look anew by which number it issues, also within a transaction or a statement that runs, once this transaction has committed: the words of
+/// this one say that it gives the number up.
+pub fn leave_words(number: Number) {
     let ours = process::database().to_u32();
+    let transaction = transaction::subtransaction_number();
     for (word, key) in directory::slots::<TimeSlot>() {
-        if key.number() != Some(number) || !key.is_in(ours) {
-            continue;
-        }
-        let slot = word.slot;
-        let _held = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || {
-            !word.is_current()
-        })?;
-        if word.is_current() {
-            slot.drain();
+        if key.number() == Some(number) && key.is_in(ours) {
+            word.slot.left_by.store(transaction, Ordering::Release);
         }
     }
-    Ok(())
 }
 
 /// How far words of a number came that are not in force, because their layout is not: those of a savepoint that was rolled back

@@ -224,10 +224,10 @@ pub fn used_until(number: Number, held: &Held, bound_ms: Option<i64>) -> Option<
 }
 
 /// Notes how far this database used the numbers of one kind that it had, but for the one it keeps. Nobody extends a bound until
-/// this transaction ends, so the one noted is the last. Nor does anybody go on below it: the number may be another server's next.
+/// this transaction ends, so the one noted is the last. Nor does anybody go on below it once it has committed: the number may be another server's next.
 ///
 /// # Errors
-/// Another transaction extended a bound and is still open; another session holds a gate for too long.
+/// Another transaction extended a bound and is still open.
 pub fn give_up_others(
     register: &mut Register,
     kind: TimeKind,
@@ -244,7 +244,7 @@ pub fn give_up_others(
     let bound_ms = bounds::hold(kind)?;
     let bound = Sequences::of(kind)?.bound.to_u32();
     for (other, held) in others {
-        bounds::drain_words(other)?;
+        bounds::leave_words(other);
         let floor = used_until(other, &held, bound_ms);
         let usage = match held.may_be_bound_by(bound) {
             true => Use::Left { floor },

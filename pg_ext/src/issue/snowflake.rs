@@ -14,7 +14,8 @@ use crate::failure::Failure;
 use crate::refill::room::Extended;
 use crate::refill::time_bound;
 use crate::server::backend::BackendCell;
-use crate::server::{clock, latch, process, transaction};
+use crate::server::transaction::{self, Outcome};
+use crate::server::{changes, clock, latch, process};
 use crate::shmem::key::{TimeKey, TimeKind};
 use crate::shmem::time_slot::{TimeSlot, TimeTrack};
 use crate::{guard, settings};
@@ -63,6 +64,7 @@ pub fn take(n: u64) -> Result<Taken, Failure> {
         // A clock that is not followed is watched where there is time for it. Taken from a word that was passed on meanwhile,
         // states are another's; left out.
         if slot.skew_ms.load(Ordering::Relaxed) == 0
+            && slot.left_by.load(Ordering::Relaxed) == 0
             && let Some(first) = take_states(&slot.main, &key.layout, now_ms, n)
             && entry.at.is_current()
         {
@@ -110,6 +112,9 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
     loop {
         let entry = time_entry::of(kind)?;
         let slot = entry.slot();
+        if is_left(&entry)? {
+            continue;
+        }
         refuse_if_wider_than_lead(entry.layout(), n)?;
         // Looked at before the clock is: a later reading that another session adds meanwhile is no step back.
         let highest_ms = slot.highest_ms.load(Ordering::Acquire);
@@ -140,6 +145,24 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
             } => wait_for_clock(lead_ms, retry_after_ms, deadline)?,
         }
     }
+}
+
+/// Whether the number was given up since the word was looked up. Within a transaction the server need not have said so, and another server may have the
+/// number by now.
+fn is_left(entry: &TimeEntry) -> Result<bool, Failure> {
+    let left_by = &entry.slot().left_by;
+    let transaction = left_by.load(Ordering::Acquire);
+    if transaction == 0 || transaction::outcome(transaction) == Outcome::Open {
+        return Ok(false);
+    }
+    changes::hear();
+    cache::forget();
+    if time_entry::key(entry.kind)? != *entry.key {
+        return Ok(true);
+    }
+    // It failed, or the number has come back since. Whoever gives it up meanwhile says so anew.
+    let _ = left_by.compare_exchange(transaction, 0, Ordering::AcqRel, Ordering::Relaxed);
+    Ok(false)
 }
 
 /// What the clock reads, less what it reads too much. One that is not followed and falls back was mended: that is looked at

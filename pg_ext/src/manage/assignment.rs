@@ -182,10 +182,9 @@ fn suspend(mark: Option<String>) -> Result<(), Failure> {
     uncommitted::has_past()?;
     let label = with(label, |its| its.is_suspended = true);
     security_label::set(Labelled::Database, &label.to_string());
-    // Transactions that run are not waited for, and stop with what they have.
     let ours = process::database().to_u32();
     for (number, _) in register::read()?.held_by(ours) {
-        bounds::drain_words(number)?;
+        bounds::leave_words(number);
     }
     changes::announce(extension.node_table);
     cache::forget();

@@ -122,6 +122,7 @@ impl Slot for TimeSlot {
                 &main.extend_at,
                 &spare.extend_at,
                 &self.closed_by,
+                &self.left_by,
                 &self.issued,
                 &self.refills,
                 &self.waits,
