@@ -11,7 +11,7 @@ use keywright_store::{Above, Failure, Finding, KeySpec, Keys, RawStoreSettings, 
 use keywright_testkit::{Flavour, Result, Upstream, scratch_dir};
 
 use crate::common::{
-    Engine, IssuedLog, Schema, on_engines, open, raw, runtime, segment, small_steps, tag,
+    Engine, IssuedLog, Schema, on_engines, open, raw, runtime, segment, small_steps, tag, until,
 };
 use crate::put_back::until_known;
 
@@ -34,6 +34,16 @@ pub fn start_keeping(raw: &RawStoreSettings) -> Result<Keys> {
     Ok(keys)
 }
 
+/// The same, once the program before has let go of the file: here it does so a moment after its end.
+pub async fn start_keeping_behind(raw: &RawStoreSettings) -> Result<Keys> {
+    let path = raw.kept_ranges_file.clone().unwrap_or_default();
+    until("the file of kept ranges to be free", || {
+        File::open(&path).is_ok_and(|file| file.try_lock().is_ok())
+    })
+    .await;
+    start_keeping(raw)
+}
+
 /// Who starts on it has seen nothing, but the program before it on this machine has, and was stopped while the store answered.
 #[test]
 fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
@@ -46,8 +56,7 @@ fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
             ..schema.raw()
         };
         runtime()?.block_on(async {
-            let start = || start_keeping(&raw);
-            let first = start()?;
+            let first = start_keeping(&raw)?;
             first.init().await?;
             first.create_tag(&tag("a"), &small_steps(100)).await?;
             let log = IssuedLog::default();
@@ -59,7 +68,7 @@ fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
             schema.sql("UPDATE keywright_segment SET hi = 8 WHERE tag = 'a'")?;
             schema.sql("DELETE FROM keywright_returned")?;
 
-            let next = start()?;
+            let next = start_keeping_behind(&raw).await?;
             let source = next.source(&segment("a"))?;
             let failure = take_until_refused(&source, &log, "next").await;
             assert_eq!(failure.cause(), Cause::BoundDamaged, "{failure}");
@@ -80,7 +89,8 @@ fn a_file_of_kept_ranges_tells_that_a_store_went_back() -> Result<()> {
             // Made anew it is another tag, of which that says nothing.
             schema.sql("UPDATE keywright_segment SET hi = 8, key_space_id = 'another'")?;
             schema.sql("DELETE FROM keywright_returned")?;
-            start()?.source(&segment("a"))?.take(1, true).await?;
+            let anew = start_keeping_behind(&raw).await?;
+            anew.source(&segment("a"))?.take(1, true).await?;
             Ok::<(), anyhow::Error>(())
         })?;
     }

@@ -11,7 +11,7 @@ use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag,
 };
 use crate::others::LEAF;
-use crate::rewound::{start_keeping, take};
+use crate::rewound::{start_keeping, start_keeping_behind, take};
 
 on_engines!(
     a_rest_that_is_there_again_is_not_given_twice,
@@ -154,7 +154,7 @@ fn a_file_of_kept_ranges_tells_of_a_rest_that_was_used() -> Result<()> {
             let first = start_keeping(&raw)?;
             let dumped = Dumped::after_a_stop(&schema, &first, &log).await?;
             drop(first);
-            let second = start_keeping(&raw)?;
+            let second = start_keeping_behind(&raw).await?;
             dumped
                 .use_rest(&second.source(&segment("orders"))?, &log)
                 .await?;
@@ -162,7 +162,7 @@ fn a_file_of_kept_ranges_tells_of_a_rest_that_was_used() -> Result<()> {
             second.leave_kept_ranges();
             drop(second);
             dumped.put_back()?;
-            let third = start_keeping(&raw)?;
+            let third = start_keeping_behind(&raw).await?;
             let failure = refusal(&third.source(&segment("orders"))?, &log, "third").await;
             assert_gone_back(&failure);
             Ok::<(), anyhow::Error>(())

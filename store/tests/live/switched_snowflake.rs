@@ -213,6 +213,12 @@ fn a_switch_to_keys_is_made_again_while_others_issue() -> Result<()> {
                     }
                     assert!(taken.iter().all(|id| *id > last), "{taken:?} {last}");
                     last = taken.into_iter().max().unwrap();
+                    // The first lease of a worker id begins as far ahead as a switch may less the window, and the next one that window further.
+                    let taken_ms = SystemClock.wall_ms();
+                    until("some milliseconds to pass", || {
+                        SystemClock.wall_ms() > taken_ms + 10
+                    })
+                    .await;
                     switch(next, last + 1).await?;
                 }
                 for keys in [&keys, &other] {
