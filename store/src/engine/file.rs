@@ -13,6 +13,7 @@ pub(crate) mod file_system;
 mod open;
 pub(crate) mod place;
 mod shared;
+mod telling;
 mod worker;
 
 use std::sync::mpsc;
@@ -76,13 +77,15 @@ impl FileEngine {
         let (requests, queue) = mpsc::channel();
         let (opened, facts) = oneshot::channel();
         self.on_a_thread(move |engine| {
-            let file = match open::open(&engine.settings, &engine.shared) {
+            let found = open::open(&engine.settings, &engine.shared);
+            let is_doubtful = worker::is_doubtful(&found, &engine.shared);
+            let file = match found {
                 Ok(file) => file,
                 Err(error) => {
-                    if error.suspends() {
-                        engine.shared.suspend(&error);
-                    }
                     let _ = opened.send(Err(error));
+                    if is_doubtful {
+                        telling::tell_when_readable(&engine.settings, &engine.shared);
+                    }
                     return;
                 }
             };

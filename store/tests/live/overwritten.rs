@@ -132,6 +132,32 @@ fn nothing_of_an_older_state_is_issued_again() -> Result<()> {
     Ok(())
 }
 
+/// The program has met the file while it was being copied, and could not read it.
+#[test]
+fn a_file_that_could_not_be_read_for_a_moment_tells_it_too() -> Result<()> {
+    let schema = Schema::of(Engine::File, "unreadable")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let backup = backed_up(&schema, &log).await?;
+        let keys = open(&impatient(&schema))?;
+        let source = keys.source(&segment("orders"))?;
+        take(&source, &log, "more", 300).await?;
+        let nothing = schema.file().with_file_name("nothing");
+        std::fs::write(&nothing, [0; 8_192])?;
+        overwrite(&schema.file(), &nothing)?;
+        let failure = refusal(&source, &log, "more").await;
+        assert!(!failure.to_string().contains(TOLD), "{failure}");
+        overwrite(&schema.file(), &backup)?;
+        until("the file to tell", || {
+            let both = "SELECT COUNT(*) FROM keywright_commit_odd WHERE previous = 'overwritten'";
+            schema.number(both).is_ok_and(|found| found == 1)
+        })
+        .await;
+        drop((source, keys));
+        assert_nobody_starts(&schema, &log).await
+    })
+}
+
 /// The last commit began before the file was overwritten, and was copied into it afterwards. Nobody runs any more who has seen it.
 #[test]
 fn a_mixture_of_two_states_is_not_used() -> Result<()> {

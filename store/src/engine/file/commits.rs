@@ -6,11 +6,15 @@
 //! pages, in turn, and each names the one before. Where a commit is copied into a file that was overwritten since the commit began, the other
 //! page is the older state's, and the two do not fit: then everybody knows, also who starts later.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, Row};
 use uuid::Uuid;
 
 use super::error::FileError;
 
+/// How long those who read are waited for, milliseconds, before what was committed is copied into the file.
+const READERS_MS_MAX: u64 = 100;
 /// Has the commits with even numbers: the last one of these, in one row.
 const EVEN: &str = "keywright_commit_even";
 /// Has the others.
@@ -173,6 +177,16 @@ fn write_both(
         connection.execute(&write, values).map_err(of)?;
     }
     Ok(())
+}
+
+/// Copies what was committed from the log into the file itself, so that whoever renames the file after a crash, or deletes the log, takes
+/// nothing back. What somebody keeps from being copied, who has been reading for longer, stays in the log until the next commit.
+pub(super) fn copy_back(connection: &Connection, busy_ms: u64) -> Result<(), FileError> {
+    let copied = connection
+        .busy_timeout(Duration::from_millis(READERS_MS_MAX.min(busy_ms)))
+        .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(FULL)", (), |_| Ok(())))
+        .and_then(|()| connection.busy_timeout(Duration::from_millis(busy_ms)));
+    copied.map_err(|error| FileError::of(&error, busy_ms))
 }
 
 #[cfg(test)]

@@ -37,8 +37,15 @@ impl SharedFile {
         })
     }
 
-    pub(super) fn suspend(&self, error: &FileError) {
-        let _ = self.suspended.set(error.clone());
+    /// Whether nobody did before.
+    pub(super) fn suspend(&self, error: &FileError) -> bool {
+        self.suspended.set(error.clone()).is_ok()
+    }
+
+    /// Whether this program has seen a commit of the file.
+    pub(super) fn has_seen(&self) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.is_some()
     }
 
     /// Whether the file still has what this program has seen of it. It is asked by who has its lock, so that nobody commits meanwhile.

@@ -1,23 +1,19 @@
 //! The thread of an open file: SQLite blocks, and a disk may take its time.
 
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::types::Value as Cell;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use super::commits::{self, Commit, Commits};
+use super::commits::{self, Commit, Commits, copy_back};
 use super::error::FileError;
 use super::open::OpenFile;
 use super::place::Inodes;
 use super::shared::{FileSettings, SharedFile};
+use super::telling::tell_when_readable;
 use crate::engine::sqlite::{self, Answer, TooLarge};
 use crate::engine::value::Value;
-
-/// How long those who read are waited for, milliseconds, before what was committed is copied into the file.
-const READERS_MS_MAX: u64 = 100;
 
 const BEGIN: &str = "BEGIN IMMEDIATE";
 const COMMIT: &str = "COMMIT";
@@ -58,14 +54,23 @@ pub(super) fn run(
     while let Ok(request) = requests.recv() {
         let (sql, values) = (request.sql.as_str(), request.values);
         let answer = worker.carry_out(request.part, sql, values);
-        if let Err(error) = &answer
-            && error.suspends()
-        {
-            shared.suspend(error);
-        }
+        let is_doubtful = is_doubtful(&answer, shared);
         // Whoever asked may have given up.
         let _ = request.reply.send(answer);
+        if is_doubtful {
+            worker.undo();
+            tell_when_readable(settings, shared);
+        }
     }
+}
+
+/// Nothing is asked of the file any more where it fails. Whether somebody may be writing an older state into it, and nobody sees to that yet.
+pub(super) fn is_doubtful<T>(answer: &Result<T, FileError>, shared: &SharedFile) -> bool {
+    let Err(error) = answer else {
+        return false;
+    };
+    let is_first = error.suspends() && shared.suspend(error);
+    is_first && matches!(error, FileError::Damaged(_))
 }
 
 struct Worker<'a> {
@@ -188,14 +193,4 @@ impl Worker<'_> {
             let _ = self.ask("ROLLBACK", Vec::new());
         }
     }
-}
-
-/// Copies what was committed from the log into the file itself, so that whoever renames the file after a crash, or deletes the log, takes
-/// nothing back. What somebody keeps from being copied, who has been reading for longer, stays in the log until the next commit.
-fn copy_back(connection: &Connection, busy_ms: u64) -> Result<(), FileError> {
-    let copied = connection
-        .busy_timeout(Duration::from_millis(READERS_MS_MAX.min(busy_ms)))
-        .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(FULL)", (), |_| Ok(())))
-        .and_then(|()| connection.busy_timeout(Duration::from_millis(busy_ms)));
-    copied.map_err(|error| FileError::of(&error, busy_ms))
 }
