@@ -1,20 +1,40 @@
 //! What a connection hears of a value that others replace.
 
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::sync::watch;
 use tokio::task::unconstrained;
 
 type Wait<T> = Pin<Box<dyn Future<Output = watch::Receiver<T>> + Send>>;
 
-/// The wait for changes of a watched value. It is entered once by each task, and asked again only when the value has changed: a
+/// The wait for changes of a watched value. It is entered once by each task, and asked again only when that was woken: a
 /// connection asks at each rest.
 pub(crate) struct Changes<T> {
     value: watch::Receiver<T>,
     wait: Wait<T>,
     /// Who is woken by the next change.
-    woken: Option<Waker>,
+    told: Option<Arc<Told>>,
+}
+
+/// A task that waits, and whether it was woken since it has entered the wait. Who changes the value tells those who wait one after the other: a task
+/// that has heard of the change and waits for the next may be told of the same one once more, and waits no more then.
+struct Told {
+    task: Waker,
+    is_told: AtomicBool,
+}
+
+impl Wake for Told {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_told.store(true, Ordering::Release);
+        self.task.wake_by_ref();
+    }
 }
 
 impl<T: Send + Sync + 'static> Changes<T> {
@@ -24,28 +44,38 @@ impl<T: Send + Sync + 'static> Changes<T> {
         Self {
             wait: change(value.clone()),
             value,
-            woken: None,
+            told: None,
         }
     }
 
     /// Whether the value has changed since this was last asked; the task is woken at the next change.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        let is_woken = self
-            .woken
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(context.waker()));
-        // An error: nobody can change it any more.
-        if is_woken && !self.value.has_changed().unwrap_or(false) {
-            return false;
-        }
+        let told = match self.told.take() {
+            Some(told) if told.task.will_wake(context.waker()) => {
+                let waits = !told.is_told.load(Ordering::Acquire);
+                // An error: nobody can change it any more.
+                if waits && !self.value.has_changed().unwrap_or(false) {
+                    self.told = Some(told);
+                    return false;
+                }
+                told.is_told.store(false, Ordering::Release);
+                told
+            }
+            Some(_) | None => Arc::new(Told {
+                task: context.waker().clone(),
+                is_told: AtomicBool::new(false),
+            }),
+        };
+        let waker = Waker::from(Arc::clone(&told));
+        let mut context = Context::from_waker(&waker);
+        self.told = Some(told);
         let mut has_changed = false;
         // Unconstrained: of a task that has used its turn up, tokio would not enter the wait.
-        while let Poll::Ready(value) = pin!(unconstrained(self.wait.as_mut())).poll(context) {
+        while let Poll::Ready(value) = pin!(unconstrained(self.wait.as_mut())).poll(&mut context) {
             self.value = value.clone();
             self.wait = change(value);
             has_changed = true;
         }
-        self.woken = Some(context.waker().clone());
         has_changed
     }
 
@@ -67,9 +97,10 @@ fn change<T: Send + Sync + 'static>(mut value: watch::Receiver<T>) -> Wait<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicU64, AtomicUsize};
+    use std::thread::{self, Thread};
+    use std::time::{Duration, Instant};
 
     use tokio::task::coop::{consume_budget, has_budget_remaining};
     use tokio::task::yield_now;
@@ -118,6 +149,53 @@ mod tests {
             assert!(changes.poll(&mut context));
             assert_eq!(*changes.value().borrow(), value);
         }
+    }
+
+    /// A task of a thread of its own.
+    struct Unparked(Thread);
+
+    impl Wake for Unparked {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    /// It may be told of a change that it has heard of already.
+    #[test]
+    fn a_task_that_is_told_twice_hears_of_the_next_change() {
+        const CHANGES: u64 = 30_000;
+        let (sender, receiver) = watch::channel(0);
+        let (heard, waits) = (Arc::new(AtomicU64::new(0)), Arc::new(Barrier::new(2)));
+        let task = thread::spawn({
+            let (heard, waits) = (Arc::clone(&heard), Arc::clone(&waits));
+            move || {
+                let waker = Waker::from(Arc::new(Unparked(thread::current())));
+                let mut context = Context::from_waker(&waker);
+                let mut changes = Changes::new(receiver);
+                assert!(!changes.poll(&mut context));
+                waits.wait();
+                while heard.load(Ordering::Relaxed) < CHANGES {
+                    if changes.poll(&mut context) {
+                        heard.store(*changes.value().borrow(), Ordering::Relaxed);
+                    } else {
+                        thread::park();
+                    }
+                }
+            }
+        });
+        waits.wait();
+        for value in 1..=CHANGES {
+            sender.send_replace(value);
+            let sent = Instant::now();
+            while heard.load(Ordering::Relaxed) < value {
+                assert!(
+                    sent.elapsed() < Duration::from_secs(30),
+                    "change {value} was missed"
+                );
+                thread::yield_now();
+            }
+        }
+        task.join().unwrap();
     }
 
     #[tokio::test]
