@@ -16,23 +16,23 @@ pub(crate) struct Changes<T> {
     value: watch::Receiver<T>,
     wait: Wait<T>,
     /// Who is woken by the next change.
-    told: Option<Arc<Told>>,
+    waiting: Option<Arc<Waiting>>,
 }
 
 /// A task that waits, and whether it was woken since it has entered the wait. Who changes the value tells those who wait one after the other: a task
 /// that has heard of the change and waits for the next may be told of the same one once more, and waits no more then.
-struct Told {
+struct Waiting {
     task: Waker,
-    is_told: AtomicBool,
+    is_woken: AtomicBool,
 }
 
-impl Wake for Told {
+impl Wake for Waiting {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.is_told.store(true, Ordering::Release);
+        self.is_woken.store(true, Ordering::Release);
         self.task.wake_by_ref();
     }
 }
@@ -44,31 +44,31 @@ impl<T: Send + Sync + 'static> Changes<T> {
         Self {
             wait: change(value.clone()),
             value,
-            told: None,
+            waiting: None,
         }
     }
 
     /// Whether the value has changed since this was last asked; the task is woken at the next change.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        let told = match self.told.take() {
-            Some(told) if told.task.will_wake(context.waker()) => {
-                let waits = !told.is_told.load(Ordering::Acquire);
+        let waiting = match self.waiting.take() {
+            Some(waiting) if waiting.task.will_wake(context.waker()) => {
+                let waits = !waiting.is_woken.load(Ordering::Acquire);
                 // An error: nobody can change it any more.
                 if waits && !self.value.has_changed().unwrap_or(false) {
-                    self.told = Some(told);
+                    self.waiting = Some(waiting);
                     return false;
                 }
-                told.is_told.store(false, Ordering::Release);
-                told
+                waiting.is_woken.store(false, Ordering::Release);
+                waiting
             }
-            Some(_) | None => Arc::new(Told {
+            Some(_) | None => Arc::new(Waiting {
                 task: context.waker().clone(),
-                is_told: AtomicBool::new(false),
+                is_woken: AtomicBool::new(false),
             }),
         };
-        let waker = Waker::from(Arc::clone(&told));
+        let waker = Waker::from(Arc::clone(&waiting));
         let mut context = Context::from_waker(&waker);
-        self.told = Some(told);
+        self.waiting = Some(waiting);
         let mut has_changed = false;
         // Unconstrained: of a task that has used its turn up, tokio would not enter the wait.
         while let Poll::Ready(value) = pin!(unconstrained(self.wait.as_mut())).poll(&mut context) {
