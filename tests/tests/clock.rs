@@ -370,3 +370,21 @@ fn readable_ids_of_1999_come_back_as_the_hint_says() -> Result<()> {
     assert!(age_s.abs() < 60, "{age_s}");
     Ok(())
 }
+
+/// A window that reaches beyond the maximum lead: what is left of it is used.
+#[test]
+fn a_window_longer_than_the_lead_is_not_extended_with_every_id() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("keywright.bound_window_ms", "60000")
+        .start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1, unused => true)",
+    )?;
+    for _ in 0..500 {
+        query_i64(&mut client, "SELECT snowflake_id()")?;
+    }
+    let refills = "SELECT refills FROM keywright.stats WHERE kind = 'snowflake'";
+    assert!(query_i64(&mut client, refills)? < 20);
+    Ok(())
+}

@@ -97,10 +97,8 @@ fn change<T: Send + Sync + 'static>(mut value: watch::Receiver<T>) -> Wait<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, AtomicUsize};
-    use std::thread::{self, Thread};
-    use std::time::{Duration, Instant};
 
     use tokio::task::coop::{consume_budget, has_budget_remaining};
     use tokio::task::yield_now;
@@ -151,51 +149,43 @@ mod tests {
         }
     }
 
-    /// A task of a thread of its own.
-    struct Unparked(Thread);
+    /// A task that asks within its wake, as one on another thread may: while the sender goes on to tell the others.
+    struct AsksAtOnce {
+        changes: Mutex<Changes<u64>>,
+        last: AtomicU64,
+    }
 
-    impl Wake for Unparked {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
+    impl AsksAtOnce {
+        fn ask(self: &Arc<Self>) {
+            let waker = Waker::from(Arc::clone(self));
+            let mut context = Context::from_waker(&waker);
+            let mut changes = self.changes.lock().unwrap();
+            while changes.poll(&mut context) {
+                self.last
+                    .store(*changes.value().borrow(), Ordering::Relaxed);
+            }
         }
     }
 
-    /// It may be told of a change that it has heard of already.
-    #[test]
-    fn a_task_that_is_told_twice_hears_of_the_next_change() {
-        const CHANGES: u64 = 30_000;
-        let (sender, receiver) = watch::channel(0);
-        let (heard, waits) = (Arc::new(AtomicU64::new(0)), Arc::new(Barrier::new(2)));
-        let task = thread::spawn({
-            let (heard, waits) = (Arc::clone(&heard), Arc::clone(&waits));
-            move || {
-                let waker = Waker::from(Arc::new(Unparked(thread::current())));
-                let mut context = Context::from_waker(&waker);
-                let mut changes = Changes::new(receiver);
-                assert!(!changes.poll(&mut context));
-                waits.wait();
-                while heard.load(Ordering::Relaxed) < CHANGES {
-                    if changes.poll(&mut context) {
-                        heard.store(*changes.value().borrow(), Ordering::Relaxed);
-                    } else {
-                        thread::park();
-                    }
-                }
-            }
-        });
-        waits.wait();
-        for value in 1..=CHANGES {
-            sender.send_replace(value);
-            let sent = Instant::now();
-            while heard.load(Ordering::Relaxed) < value {
-                assert!(
-                    sent.elapsed() < Duration::from_secs(30),
-                    "change {value} was missed"
-                );
-                thread::yield_now();
-            }
+    impl Wake for AsksAtOnce {
+        fn wake(self: Arc<Self>) {
+            self.ask();
         }
-        task.join().unwrap();
+    }
+
+    /// It enters the wait again while the sender still tells of the change, and is told once more of the same one.
+    #[test]
+    fn a_task_that_is_woken_twice_by_one_change_is_woken_by_the_next() {
+        let (sender, receiver) = watch::channel(0);
+        let task = Arc::new(AsksAtOnce {
+            changes: Mutex::new(Changes::new(receiver)),
+            last: AtomicU64::new(0),
+        });
+        task.ask();
+        for value in 1..=1_000 {
+            sender.send_replace(value);
+            assert_eq!(task.last.load(Ordering::Relaxed), value);
+        }
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dropped;
+mod given_up;
 mod refused;
 
 use common::expect_cause;
