@@ -197,6 +197,17 @@ impl Link {
         }
     }
 
+    /// Whether it leads to a file of this machine.
+    pub(crate) fn is_file(&self) -> bool {
+        match &self.conversation {
+            Conversation::File(_) => true,
+            Conversation::MySql(_)
+            | Conversation::Postgres(_)
+            | Conversation::Etcd(_)
+            | Conversation::Redis(_) => false,
+        }
+    }
+
     /// Whether there is a clock of its own; where there is none, statements go by those of the programs.
     pub(crate) fn has_clock(&self) -> bool {
         match &self.conversation {
@@ -325,13 +336,8 @@ impl Link {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<Option<u64>, StoreError> {
-        let has_one_server = match &self.conversation {
-            Conversation::File(_) => true,
-            // Behind a pooler, or restored: it is known of a transaction.
-            Conversation::MySql(_) | Conversation::Postgres(_) | Conversation::Etcd(_) => false,
-            Conversation::Redis(_) => return Err(RedisError::RangesOnly.into()),
-        };
-        if has_one_server {
+        // Of others, behind a pooler, or restored, it is known of a transaction.
+        if self.is_file() {
             return match self.server.identity == server {
                 true => self.change(sql, values).await.map(Some),
                 false => Ok(None),

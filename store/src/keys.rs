@@ -42,7 +42,7 @@ use crate::sources::time::keeper;
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
-use crate::store::look_back::watch_for_losses;
+use crate::store::look_back::watch;
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
@@ -168,7 +168,7 @@ impl Keys {
             })
             .map_err(failed)?;
         let store = Arc::new(Store::new(&settings));
-        handle.spawn(watch_for_losses(Arc::downgrade(&store)));
+        handle.spawn(watch(Arc::downgrade(&store)));
         Ok(Self(Arc::new(Inner {
             store,
             uuids: Arc::new(UuidMaker::new(Arc::clone(&clock))),

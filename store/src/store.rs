@@ -69,6 +69,9 @@ use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
 /// How long it may take to change a store that was restored: all its tags and leases in one transaction.
 const RESTORED_MS_MAX: u64 = 60_000;
 
+/// The largest bound of each tag that was seen, with the key space of which it is.
+type Bounds = HashMap<Tag, (String, u64)>;
+
 /// The store, and connections to it. Every transaction runs on the store's own thread.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -90,7 +93,7 @@ pub(crate) struct Store {
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
     /// The same with the key space of which it is, also by what a file of this machine says.
-    bounds: Mutex<HashMap<Tag, (String, u64)>>,
+    bounds: Mutex<Bounds>,
     pub(crate) losses: Losses,
     /// Whether this program ever had a lease of a worker id.
     has_leased: AtomicBool,
@@ -327,7 +330,7 @@ impl Store {
     }
 
     /// All of them, with their key spaces.
-    fn bounds(&self) -> HashMap<Tag, (String, u64)> {
+    fn bounds(&self) -> Bounds {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         bounds.clone()
     }

@@ -24,10 +24,11 @@ use super::{File, of_store, runtime};
 pub(crate) struct Init {
     #[command(flatten)]
     file: File,
-    /// Accept a store's file that was copied or moved here. You vouch that nobody uses the other one any more: two copies issue the same keys.
+    /// Accept a store's file that was copied or moved here, or into which an older state was written. You vouch that nobody uses another copy any more: two
+    /// copies issue the same keys. Behind an older state, run keywright store restored then.
     #[arg(long)]
     accept_moved_file: bool,
-    /// With several stores: the one whose file was copied or moved; default: the one without tags.
+    /// With several stores: the one whose file is accepted; default: the one without tags.
     #[arg(long, value_name = "NAME", requires = "accept_moved_file")]
     store: Option<String>,
     /// Record leased_worker_ids, fed_worker_ids and assigned_worker_ids of this configuration in the store, in place of its own. You vouch that no number

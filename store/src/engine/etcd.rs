@@ -358,7 +358,10 @@ impl EtcdLink {
             };
         };
         if self.next_id.is_none() {
-            self.seen.check(&before, record, &position)?;
+            if let Err(error) = self.seen.check(&before, record, &position) {
+                commit::tell(&mut self.client, &self.prefix, &self.seen).await;
+                return Err(error);
+            }
             self.seen.note(record, &position);
         }
         for found in rows {

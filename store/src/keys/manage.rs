@@ -87,8 +87,8 @@ impl Keys {
         Err(failure.hint("these tables were not made by Keywright: use another schema"))
     }
 
-    /// Takes a store's file that was copied or moved here, by the word of somebody who knows that the other one is used no more: it is
-    /// another store from now on, and whoever reserves leaves a gap. False: it is where it was made, or no file.
+    /// Takes a store's file that was copied or moved here, or into which an older state was written, by the word of somebody who knows that no other copy is
+    /// used any more: it is another store from now on, and whoever reserves leaves a gap. False: it is where it was made, or no file.
     ///
     /// # Errors
     /// It cannot be used.

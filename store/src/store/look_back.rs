@@ -12,7 +12,7 @@ use super::fed_look::compare_handed;
 use super::gone_back::{GoneBack, Untold, behind, failure, marked};
 use super::tag_read::{key_space, read_any_row};
 use super::uptime::{Uptime, uptime};
-use super::{Link, Row, Store, StoreError, Transaction, column, values};
+use super::{Bounds, Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{TagRow, has_gone_back};
 
 /// How often a program looks whether its connection to the store is still there, milliseconds.
@@ -21,6 +21,13 @@ pub(crate) const LOOK_MS: u64 = 400;
 /// A server that was restarted may have older data. For so long nothing is reserved by a program that finds one, milliseconds: all look first. It is
 /// longer than [`LOOK_MS`] by the second after which a network that has dropped what was sent is tried again.
 pub(super) const SETTLE_MS: u64 = 1_500;
+
+/// How often a program compares rows with what it has seen, while no connection is lost, milliseconds.
+const COMPARE_MS: u64 = 1_000;
+/// So many tags each time.
+const COMPARE_TAGS_MAX: usize = 200;
+/// What is read of them.
+const COMPARED: &str = "tag, hi, key_space_id, server";
 
 /// Why nothing is reserved of a tag: its row says that it has gone back, or it is below `seen`.
 pub(super) fn judge(
@@ -80,20 +87,76 @@ pub(super) async fn tell(
     }
 }
 
-/// Looks back behind each connection that is lost, also while nobody wants anything of the store.
-pub(crate) async fn watch_for_losses(store: Weak<Store>) {
+/// Looks back behind each connection that is lost, and at the rows each [`COMPARE_MS`], also while nobody wants anything of the store.
+pub(crate) async fn watch(store: Weak<Store>) {
+    let mut behind = None;
+    let mut next = Instant::now();
     loop {
         sleep(Duration::from_millis(LOOK_MS)).await;
         let Some(store) = store.upgrade() else {
             return;
         };
-        // Of engines without a server that is restarted it is found out otherwise.
-        let has_seen = store.has_bounds() || store.has_leased() || store.has_handed();
-        if store.words.uptime_s().is_some() && has_seen {
-            // What fails is tried again.
+        if !store.has_bounds() && !store.has_leased() && !store.has_handed() {
+            continue;
+        }
+        // Of engines without a server that is restarted it is found out otherwise. What fails is tried again.
+        if store.words.uptime_s().is_some() {
             let _ = store.run(LookBack(Arc::clone(&store))).await;
         }
+        if Instant::now() >= next {
+            let compare = Comparison {
+                store: Arc::clone(&store),
+                behind,
+            };
+            behind = store.run(compare).await.unwrap_or_default();
+            next = Instant::now() + Duration::from_millis(COMPARE_MS);
+        }
     }
+}
+
+/// Compares some of the tags that this program has seen, in the order of their names: their rows, or the whole file, may be put back while the server
+/// runs and connections stay. Behind which tag it goes on with the next time.
+#[derive(Debug)]
+struct Comparison {
+    store: Arc<Store>,
+    behind: Option<Tag>,
+}
+
+impl Transaction<Option<Tag>> for Comparison {
+    async fn run(&self, link: &mut Link) -> Result<Option<Tag>, StoreError> {
+        if link.is_file() {
+            // Whoever begins sees whether somebody has written an older state into it.
+            link.begin().await?;
+            link.rollback().await?;
+        }
+        if link.ranges().is_some() || !self.store.dialect.is_own() {
+            return Ok(None);
+        }
+        // Before the rows: what is committed later is not missing in them.
+        let bounds = self.store.bounds();
+        let (tags, behind) = next_tags(&bounds, self.behind.as_ref());
+        if !tags.is_empty() {
+            let select = format!(
+                "SELECT {COMPARED} FROM {} WHERE tag IN ({})",
+                self.store.segment_table,
+                vec!["?"; tags.len()].join(", ")
+            );
+            let names = tags.iter().flat_map(|tag| values![tag.as_str()]);
+            let rows = link.rows(select, names.collect()).await?;
+            compare(&self.store, &bounds, &rows, link).await?;
+        }
+        Ok(behind)
+    }
+}
+
+/// The next tags behind one, and behind which others follow.
+fn next_tags<'b>(bounds: &'b Bounds, behind: Option<&Tag>) -> (Vec<&'b Tag>, Option<Tag>) {
+    let mut tags: Vec<&Tag> = bounds.keys().filter(|tag| Some(*tag) > behind).collect();
+    tags.sort_unstable();
+    let has_more = tags.len() > COMPARE_TAGS_MAX;
+    tags.truncate(COMPARE_TAGS_MAX);
+    let last = tags.last().filter(|_| has_more).copied();
+    (tags, last.cloned())
 }
 
 /// Behind a connection that was lost: tells of all of which the store says less than this program has seen.
@@ -119,8 +182,11 @@ pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), Stor
     let mut settles = None;
     if link.ranges().is_none() {
         settles = settles_until(store, link).await?;
-        if store.dialect.is_own() {
-            compare(store, link).await?;
+        let bounds = store.bounds();
+        if store.dialect.is_own() && !bounds.is_empty() {
+            let select = format!("SELECT {COMPARED} FROM {}", store.segment_table);
+            let rows = link.rows(select, Vec::new()).await?;
+            compare(store, &bounds, &rows, link).await?;
         }
         compare_handed(store, link).await?;
     }
@@ -128,27 +194,25 @@ pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), Stor
     Ok(())
 }
 
-async fn compare(store: &Store, link: &mut Link) -> Result<(), StoreError> {
-    let bounds = store.bounds();
-    if bounds.is_empty() {
-        return Ok(());
-    }
-    let select = format!(
-        "SELECT tag, hi, key_space_id, server FROM {}",
-        store.segment_table
-    );
-    for row in link.rows(select, Vec::new()).await? {
+/// Tells of those of these rows that say less than was seen.
+async fn compare(
+    store: &Store,
+    bounds: &Bounds,
+    rows: &[Row],
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    for row in rows {
         // Nobody reserves of a row that cannot be read.
-        let Ok(name) = column::<String>(&row, "tag") else {
+        let Ok(name) = column::<String>(row, "tag") else {
             continue;
         };
         let Ok(tag) = Tag::parse(&name) else {
             continue;
         };
         let (Ok(hi), Ok(its), Ok(server)) = (
-            column::<u64>(&row, "hi"),
-            key_space(&row),
-            column::<Option<String>>(&row, "server"),
+            column::<u64>(row, "hi"),
+            key_space(row),
+            column::<Option<String>>(row, "server"),
         ) else {
             continue;
         };
@@ -195,4 +259,46 @@ async fn settles_until(store: &Store, link: &mut Link) -> Result<Option<Instant>
         None => false,
     };
     Ok(is_new.then(|| Instant::now() + Duration::from_millis(SETTLE_MS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::{Tag, TagError};
+
+    use super::{Bounds, COMPARE_TAGS_MAX, next_tags};
+
+    fn all_in_turn(count: usize) -> Result<Vec<Vec<Tag>>, TagError> {
+        let tags = (0..count).map(|n| Tag::parse(&format!("tag{n:04}")));
+        let bounds: Bounds = tags
+            .map(|tag| Ok((tag?, (String::new(), 1))))
+            .collect::<Result<_, _>>()?;
+        let (mut turns, mut behind) = (Vec::new(), None);
+        loop {
+            let (tags, next) = next_tags(&bounds, behind.as_ref());
+            turns.push(tags.into_iter().cloned().collect());
+            behind = next;
+            if behind.is_none() {
+                return Ok(turns);
+            }
+        }
+    }
+
+    #[test]
+    fn each_tag_has_its_turn() -> Result<(), TagError> {
+        const MAX: usize = COMPARE_TAGS_MAX;
+        for (count, turns) in [
+            (0, vec![0]),
+            (1, vec![1]),
+            (MAX, vec![MAX]),
+            (MAX + 1, vec![MAX, 1]),
+            (2 * MAX + 7, vec![MAX, MAX, 7]),
+        ] {
+            let found = all_in_turn(count)?;
+            assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), turns);
+            let found = found.concat();
+            assert_eq!(found.len(), count);
+            assert!(found.is_sorted_by(|one, next| one < next), "{found:?}");
+        }
+        Ok(())
+    }
 }

@@ -244,16 +244,24 @@ fn a_restored_backup_gives_nothing_until_somebody_says_what_may_be_lost() -> Res
     Ok(())
 }
 
-/// Restored under its old name it is known only by who has seen more of it, and he does not wait until it has come as far again.
+/// Restored under its old name it is known only by who has seen more of it. Whoever has, notices it though nobody wants anything of him, has the store tell
+/// everybody, and does not wait until it has come as far again.
 #[test]
-fn a_backup_restored_under_the_old_name_is_known_by_who_has_seen_more() -> Result<()> {
+fn a_backup_restored_under_the_old_name_is_told_by_who_has_seen_more() -> Result<()> {
     let it = Restored::with_token(None)?;
-    let refused = it.refusal(&it.sources[0], 1);
-    assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
-    assert!(
-        refused.to_string().contains("has gone back: its revision"),
-        "{refused}"
-    );
+    it.runtime.block_on(until("the store to tell", || {
+        let record = it.cluster.ctl(&["get", "--prefix", "/keywright/store"]);
+        record.is_ok_and(|record| record.contains("\"gone_back\""))
+    }));
+    let newcomer = open(&it.settings)?;
+    for source in [&newcomer.source(&segment("orders"))?, &it.sources[0]] {
+        let refused = it.refusal(source, 1);
+        assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+        assert!(
+            refused.to_string().contains("has gone back: its revision"),
+            "{refused}"
+        );
+    }
     // Others have it come as far again.
     for n in 0..300 {
         it.cluster.ctl(&["put", "/else", &n.to_string()])?;

@@ -30,6 +30,7 @@ mod manual_clock;
 mod marked;
 mod moved_connection;
 mod moves;
+mod noticed;
 mod number_table;
 mod open_nowhere;
 mod ordered;

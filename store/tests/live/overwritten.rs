@@ -132,6 +132,31 @@ fn nothing_of_an_older_state_is_issued_again() -> Result<()> {
     Ok(())
 }
 
+/// Nobody wants anything of the program that has seen more.
+#[test]
+fn an_older_state_is_noticed_by_a_program_that_has_enough() -> Result<()> {
+    let schema = Schema::of(Engine::File, "idle")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let backup = backed_up(&schema, &log).await?;
+        let keys = open(&schema.raw())?;
+        take(&keys.source(&segment("orders"))?, &log, "more", 1).await?;
+        overwrite(&schema.file(), &backup)?;
+        until_told(&schema).await;
+        assert_nobody_starts(&schema, &log).await?;
+        drop(keys);
+        Ok(())
+    })
+}
+
+async fn until_told(schema: &Schema) {
+    until("the file to tell", || {
+        let told = "SELECT COUNT(*) FROM keywright_commit_odd WHERE previous = 'overwritten'";
+        schema.number(told).is_ok_and(|found| found == 1)
+    })
+    .await;
+}
+
 /// The program has met the file while it was being copied, and could not read it.
 #[test]
 fn a_file_that_could_not_be_read_for_a_moment_tells_it_too() -> Result<()> {
@@ -148,11 +173,7 @@ fn a_file_that_could_not_be_read_for_a_moment_tells_it_too() -> Result<()> {
         let failure = refusal(&source, &log, "more").await;
         assert!(!failure.to_string().contains(TOLD), "{failure}");
         overwrite(&schema.file(), &backup)?;
-        until("the file to tell", || {
-            let both = "SELECT COUNT(*) FROM keywright_commit_odd WHERE previous = 'overwritten'";
-            schema.number(both).is_ok_and(|found| found == 1)
-        })
-        .await;
+        until_told(&schema).await;
         drop((source, keys));
         assert_nobody_starts(&schema, &log).await
     })

@@ -1,10 +1,11 @@
 //! What a transaction has changed, written by one transaction of etcd.
 
 use etcd_client::{Compare, CompareOp, KvClient, Txn, TxnOp};
+use tracing::warn;
 
 use super::copy::Change;
 use super::error::EtcdError;
-use super::position::{Position, RECORD_KEY, Record};
+use super::position::{Position, RECORD_KEY, Record, Seen};
 
 /// Operations of one transaction at most, side by side; etcd allows 128 (`--max-txn-ops`). More are nested, as many in each.
 const OPERATIONS_MAX: usize = 60;
@@ -72,4 +73,42 @@ pub(super) async fn create(
     let put = TxnOp::put(format!("{prefix}{RECORD_KEY}"), record.to_json(), None);
     let answer = client.txn(Txn::new().when([empty]).and_then([put])).await?;
     Ok(answer.succeeded())
+}
+
+/// Has the store tell everybody that it has gone back, if this program has seen so: who starts later has seen nothing. What fails is tried with
+/// the next look.
+pub(super) async fn tell(client: &mut KvClient, prefix: &str, seen: &Seen) {
+    match try_to_tell(client, prefix, seen).await {
+        Ok(true) => {
+            warn!(
+                "the cluster has gone back, and the store says so from now on: no program uses it"
+            );
+        }
+        Ok(false) => {}
+        Err(error) => {
+            warn!(%error, "other programs cannot be told that the cluster has gone back");
+        }
+    }
+}
+
+/// The record is read anew: a connection that was there before has that of the later state.
+async fn try_to_tell(client: &mut KvClient, prefix: &str, seen: &Seen) -> Result<bool, EtcdError> {
+    if !seen.has_gone_back() {
+        return Ok(false);
+    }
+    let answer = client.get(format!("{prefix}{RECORD_KEY}"), None).await?;
+    let revision = Position::of(answer.header())?.revision;
+    let Some(found) = answer.kvs().first() else {
+        return Ok(false);
+    };
+    let Some(told) = seen.to_tell(&Record::parse(found.value())?) else {
+        return Ok(false);
+    };
+    let guard = Guard {
+        prefix,
+        record_revision: found.mod_revision(),
+        revision,
+    };
+    let written = write(client, &guard, &told, &[]).await?;
+    Ok(written.is_some())
 }

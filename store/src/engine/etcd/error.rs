@@ -4,6 +4,8 @@ use etcd_client::Error as ClientError;
 use keywright_core::Cause;
 use thiserror::Error;
 
+use super::position::GoneBack;
+
 /// gRPC's codes, as far as it matters which one it is.
 mod code {
     pub(super) const INVALID_ARGUMENT: i32 = 3;
@@ -28,14 +30,8 @@ pub(crate) enum EtcdError {
         "the cluster is {is}, and the store was written by cluster {was}: it was restored, or copied"
     )]
     AnotherCluster { was: String, is: String },
-    #[error(
-        "the cluster has gone back: its {what} was {was}, and is {is}: it was restored from a backup"
-    )]
-    GoneBack {
-        what: &'static str,
-        was: u64,
-        is: u64,
-    },
+    #[error("the cluster has gone back: {0}: it was restored from a backup")]
+    GoneBack(GoneBack),
     /// Somebody has edited it.
     #[error("{0}")]
     Damaged(String),
@@ -122,7 +118,7 @@ impl EtcdError {
             | Self::Foreign
             | Self::Changed
             | Self::AnotherCluster { .. }
-            | Self::GoneBack { .. }
+            | Self::GoneBack(_)
             | Self::Damaged(_)
             | Self::NoTable(_)
             | Self::Duplicate(_)
@@ -155,7 +151,7 @@ impl EtcdError {
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::AnotherCluster { .. }
-            | Self::GoneBack { .. }
+            | Self::GoneBack(_)
             | Self::Damaged(_)
             | Self::TooLarge(_) => Cause::BoundDamaged,
             Self::Empty
@@ -179,7 +175,7 @@ impl EtcdError {
         match self {
             Self::Empty | Self::NoTable(_) => Some("run keywright init"),
             Self::Foreign => Some("name another prefix in url of [store]"),
-            Self::AnotherCluster { .. } | Self::GoneBack { .. } => Some(
+            Self::AnotherCluster { .. } | Self::GoneBack(_) => Some(
                 "keywright store restored --lost TIME, with the time from the backup to the last key that was given",
             ),
             Self::Damaged(_) => Some("put the key right with etcdctl"),

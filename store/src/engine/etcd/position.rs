@@ -1,5 +1,6 @@
 //! Who a cluster is, and how far it has come: what tells a restored one from the one that was.
 
+use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use etcd_client::ResponseHeader;
@@ -35,6 +36,38 @@ impl Position {
     }
 }
 
+/// What of a cluster only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Counter {
+    Revision,
+    RaftTerm,
+}
+
+impl fmt::Display for Counter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Revision => "revision",
+            Self::RaftTerm => "raft term",
+        })
+    }
+}
+
+/// How a cluster was found to have gone back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GoneBack {
+    pub(crate) what: Counter,
+    pub(crate) was: u64,
+    pub(crate) is: u64,
+}
+
+impl fmt::Display for GoneBack {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, was, is } = self;
+        write!(formatter, "its {what} was {was}, and is {is}")
+    }
+}
+
 /// Who the store is, as it is written: with each transaction anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -48,6 +81,9 @@ pub(super) struct Record {
     raft_term: u64,
     /// When that was, by the store's clock, unix milliseconds.
     pub(super) moment_ms: i64,
+    /// A program that had seen more has found it so: nobody uses the store before somebody has said how much it may have lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gone_back: Option<GoneBack>,
 }
 
 impl Record {
@@ -59,6 +95,7 @@ impl Record {
             cluster_id: hex(position.cluster_id),
             revision: position.revision,
             raft_term: position.raft_term,
+            gone_back: None,
         }
     }
 
@@ -131,6 +168,31 @@ impl Seen {
         })
     }
 
+    /// Whether nothing is asked of the store any more, because it has gone back.
+    pub(super) fn has_gone_back(&self) -> bool {
+        self.gone_back().is_some()
+    }
+
+    fn gone_back(&self) -> Option<&GoneBack> {
+        match self.suspended.get() {
+            Some(EtcdError::GoneBack(gone_back)) => Some(gone_back),
+            Some(_) | None => None,
+        }
+    }
+
+    /// What the record of the same store has to say to everybody; nothing: it says so already, or is another one's.
+    pub(super) fn to_tell(&self, record: &Record) -> Option<Record> {
+        let gone_back = self.gone_back()?;
+        let Highest(Some((store_id, _))) = self.highest() else {
+            return None;
+        };
+        let is_untold = record.store_id == store_id && record.gone_back.is_none();
+        is_untold.then(|| Record {
+            gone_back: Some(*gone_back),
+            ..record.clone()
+        })
+    }
+
     pub(super) fn note(&self, record: &Record, position: &Position) {
         let mut seen = self.highest.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut seen.0 {
@@ -153,6 +215,9 @@ impl Highest {
                 is: cluster_id,
             });
         }
+        if let Some(gone_back) = record.gone_back {
+            return Err(EtcdError::GoneBack(gone_back));
+        }
         let mut revision_min = record.revision;
         let mut raft_term_min = record.raft_term;
         // Another store, made anew or restored by somebody's word, begins where it is; its tags say whose ranges are worth something there.
@@ -164,14 +229,14 @@ impl Highest {
         }
         for (what, is, was) in [
             (
-                "revision",
+                Counter::Revision,
                 position.revision.cast_unsigned(),
                 revision_min.cast_unsigned(),
             ),
-            ("raft term", position.raft_term, raft_term_min),
+            (Counter::RaftTerm, position.raft_term, raft_term_min),
         ] {
             if is < was {
-                return Err(EtcdError::GoneBack { what, was, is });
+                return Err(EtcdError::GoneBack(GoneBack { what, was, is }));
             }
         }
         Ok(())
