@@ -93,7 +93,11 @@ impl PostgresLink {
         Ok(())
     }
 
+    /// Nothing, where there is no transaction: the server would warn. A change that had none has ended its own.
     pub(super) async fn rollback(&mut self) -> Result<(), StoreError> {
+        if !self.in_transaction {
+            return Ok(());
+        }
         self.client.simple_query("ROLLBACK").await?;
         self.in_transaction = false;
         Ok(())
@@ -128,11 +132,15 @@ impl PostgresLink {
 
     /// Of queries without values, as of one moment.
     pub(super) async fn rows_together(
-        &self,
+        &mut self,
         queries: &[String],
         found: &mut [Vec<Row>],
     ) -> Result<(), StoreError> {
-        statements::rows_together(&self.client, queries, found).await
+        // Left open by whatever fails in it.
+        self.in_transaction = true;
+        statements::rows_together(&self.client, queries, found).await?;
+        self.in_transaction = false;
+        Ok(())
     }
 }
 

@@ -36,6 +36,7 @@ mod open_nowhere;
 mod ordered;
 mod others;
 mod overwritten;
+mod postgres_deadlocks;
 mod postgres_refusals;
 mod postgres_server;
 mod privileges;
