@@ -232,8 +232,8 @@ fn note_lost() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A tag is about to be dropped: its place is free once that has committed. Brought back, it goes on above its sequence, which
-/// drop_tag keeps. Returns the first id above all that memory knows to be reserved.
+/// A tag is about to be dropped: once that has committed its place is free, and nobody issues what is left of it in memory, whatever transaction
+/// he is in. Brought back, it goes on above its sequence, which drop_tag keeps. Returns the first id above all that memory knows to be reserved.
 pub fn close_tag(sequence: pg_sys::Oid) -> u64 {
     let transaction = transaction::subtransaction_number();
     let ours = process::database().to_u32();

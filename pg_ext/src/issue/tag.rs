@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 use keywright_core::segment::{Exhausted, SegmentWord};
 
-use crate::cache::tag_entry::Ids;
+use crate::cache::tag_entry::{Ids, TagEntry};
 use crate::cache::{self, tag_entry};
 use crate::catalog::damage;
 use crate::durable::turn::Urgency;
 use crate::failure::Failure;
 use crate::refill::{fed, segment};
-use crate::server::process;
+use crate::server::{changes, process};
 use crate::shmem::key::Source;
+use crate::shmem::reuse;
+use crate::shmem::slot::Slot;
 use crate::{guard, settings};
 
 /// Numbers that were taken: `first` and the following that are ids.
@@ -50,6 +52,8 @@ impl Taken {
 pub fn take(text: &[u8], n: u64) -> Result<Taken, Failure> {
     if let Some((at, ids)) = tag_entry::hot(text)
         && !process::is_read_only()
+        // What became of whoever closed it is looked at where there is time for it.
+        && at.slot.closed_by().load(Ordering::Relaxed) == 0
         && let Ok(first) = take_from(&at.slot.word, n, ids)
         // Taken from a word that was passed on meanwhile, they are another's; left out.
         && at.is_current()
@@ -75,17 +79,18 @@ fn take_from(word: &SegmentWord, n: u64, ids: Ids) -> Result<u64, Exhausted> {
 fn take_slowly(text: &[u8], n: u64) -> Result<Taken, Failure> {
     guard::require_preload()?;
     guard::require_writable("next_biz_id")?;
-    let mut entry = tag_entry::of(text)?;
+    let mut entry = current(text)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     loop {
         let ids = entry.ids();
         let taken = take_from(&entry.slot().word, n, ids);
         if !entry.at.is_current() {
             cache::forget();
-            entry = tag_entry::of(text)?;
+            entry = current(text)?;
             continue;
         }
         if let Ok(first) = taken {
+            reuse::reopen_tag(entry.slot());
             return Ok(Taken { first, ids });
         }
         match entry.key.source() {
@@ -93,8 +98,19 @@ fn take_slowly(text: &[u8], n: u64) -> Result<Taken, Failure> {
             Source::Fed => fed::refill(&entry, n, deadline)?,
         }
         // What the refill waited for may have been a change of this very tag.
-        entry = tag_entry::of(text)?;
+        entry = current(text)?;
     }
+}
+
+/// The tag's entry, looked up anew where the tag was dropped since: within a transaction the server need not have said so.
+fn current(text: &[u8]) -> Result<TagEntry, Failure> {
+    let entry = tag_entry::of(text)?;
+    if !reuse::is_dropped(entry.slot()) {
+        return Ok(entry);
+    }
+    changes::hear();
+    cache::forget();
+    tag_entry::of(text)
 }
 
 /// The caller's id crossed the threshold: make the next segment durable before anybody has to wait for it.

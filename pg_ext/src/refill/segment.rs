@@ -22,11 +22,9 @@ use crate::identity::{promotion, writer};
 use crate::refill::segment_plan::{self, end_of};
 use crate::refill::tag_siblings;
 use crate::server::role::AsOwner;
-use crate::server::transaction::{self, Outcome};
 use crate::server::{clock, log, sequence, wal};
 use crate::shmem::gate::Held;
-use crate::shmem::slot::Slot;
-use crate::shmem::tag_slot::TagSlot;
+use crate::shmem::reuse;
 use crate::{arguments, guard, settings};
 
 /// Reserves the next segment unless somebody else just did, or is doing so and it is early.
@@ -203,7 +201,8 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>, published: u64) -> Resu
 /// The step in force and what to reserve now: a tenth of the step first, because many tags are used little.
 fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
     let slot = entry.slot();
-    let is_emptied = was_emptied(slot);
+    // Whoever was to drop the tag, and failed, emptied its word: how long the last reservation lasted says nothing of the load then.
+    let is_emptied = reuse::reopen_tag(slot);
     if first {
         return (entry.step.get(), StepPolicy::first_load(entry.step));
     }
@@ -215,22 +214,6 @@ fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
         .then(|| boot_ms.saturating_sub(slot.last_refill_boot_ms.load(Ordering::Relaxed)));
     let step = entry.policy.next(previous, lasted_ms).get();
     (step, step)
-}
-
-/// Whether a transaction that was to drop the tag, and failed, emptied its word: how long the last reservation lasted says nothing of the load then. From
-/// now on the word is as any other. Nobody else closes it meanwhile, but for a DROP DATABASE, and what that notes stays.
-fn was_emptied(slot: &TagSlot) -> bool {
-    let closed_by = slot.closed_by().load(Ordering::Acquire);
-    if closed_by == 0 {
-        return false;
-    }
-    match transaction::outcome(closed_by) {
-        Outcome::Failed | Outcome::Forgotten => slot
-            .closed_by()
-            .compare_exchange(closed_by, 0, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok(),
-        Outcome::Open | Outcome::Committed => false,
-    }
 }
 
 /// Ids to leave out because another writer wrote the bound and may have issued beyond what reached us. A note is written

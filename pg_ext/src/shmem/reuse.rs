@@ -97,6 +97,22 @@ pub fn is_dropped(slot: &impl Slot) -> bool {
     }
 }
 
+/// Has a tag's slot be as any other again where the transaction that closed it failed, and says whether one did. Who closes it meanwhile notes another
+/// transaction, which stays.
+pub fn reopen_tag(slot: &TagSlot) -> bool {
+    let closed_by = slot.closed_by().load(Ordering::Acquire);
+    if closed_by == 0 {
+        return false;
+    }
+    match transaction::outcome(closed_by) {
+        Outcome::Failed | Outcome::Forgotten => slot
+            .closed_by()
+            .compare_exchange(closed_by, 0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok(),
+        Outcome::Open | Outcome::Committed => false,
+    }
+}
+
 /// The register, if it is as it was committed last: what this transaction wrote may yet be undone.
 fn committed_register() -> Option<Register> {
     if security_label::is_uncommitted(Labelled::Server) {

@@ -1,5 +1,7 @@
 //! Databases, extensions, tags, worker ids and layouts come, go and come again, while others issue.
 
+mod dropped_tags;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -200,89 +202,6 @@ fn dropped_extension_and_a_new_one() -> Result<()> {
         expect_sql_error(taken, "42883", "next_biz_id");
     }
     report("dropped extensions", &snowflakes)
-}
-
-#[test]
-fn dropped_tag_goes_on_above_what_it_issued() -> Result<()> {
-    let mut server = server()?;
-    let log = Arc::new(IdLog::new());
-    set_up(&mut server.client("postgres")?, 1)?;
-    for _ in 0..4 {
-        let mut client = server.client("postgres")?;
-        let load = Load::start(&server.config("postgres", "postgres"), 4, TAG, &log);
-        load.wait_for(2_000)?;
-        client.batch_execute("SELECT keywright.drop_tag('orders')")?;
-        wait_until("sessions that find no tag", WAIT_MAX, || {
-            Ok(load.refusals().contains_key("42704"))
-        })?;
-        let low = client.batch_execute("SELECT keywright.create_tag('orders', start => 1)");
-        expect_sql_error(low, "42710", "was dropped after issuing ids up to");
-        client
-            .batch_execute("SELECT keywright.create_tag('orders', step => 50, step_max => 50)")?;
-        load.wait_for(2_000)?;
-        server.kill9()?;
-        assert_eq!(load.stop()?.len(), 1, "only that there was no tag");
-        server.start()?;
-    }
-    report("dropped tags", &log)?;
-    let (mut client, mut other) = (server.client("postgres")?, server.client("postgres")?);
-    draw(&mut other, TAG, &log)?;
-    client.batch_execute(
-        "SELECT keywright.drop_tag('orders'); \
-         SELECT keywright.create_tag('orders', start => 7, forget_issued => true)",
-    )?;
-    assert_eq!(query_i64(&mut other, "SELECT next_biz_id('orders')")?, 7);
-    assert_eq!(query_i64(&mut client, "SELECT next_biz_id('orders')")?, 8);
-    server.kill9()?;
-    server.start()?;
-    assert!(
-        query_i64(
-            &mut server.client("postgres")?,
-            "SELECT next_biz_id('orders')"
-        )? > 8
-    );
-    Ok(())
-}
-
-/// Somebody says that its ids may come again: who drew of it before, in a transaction that is still open, goes on with none of them.
-#[test]
-fn a_tag_that_begins_anew_is_not_issued_by_who_drew_of_the_old() -> Result<()> {
-    let server = server()?;
-    let mut manager = server.client("postgres")?;
-    set_up(&mut manager, 1)?;
-    manager.batch_execute("SET lock_timeout = '20s'")?;
-    let drop = "SELECT keywright.drop_tag('orders')";
-    let create = "SELECT keywright.create_tag('orders', step => 100, forget_issued => true)";
-    let extension = "DROP EXTENSION keywright; CREATE EXTENSION keywright";
-    for anew in [
-        &[drop, create][..],
-        &["BEGIN", drop, create, "COMMIT"],
-        &[extension, create],
-    ] {
-        let mut open = server.client("postgres")?;
-        let next = "SELECT next_biz_id('orders')";
-        // Whoever looks a tag up in his transaction keeps its table from being dropped.
-        query_i64(&mut open, next)?;
-        open.batch_execute("BEGIN")?;
-        let before = query_i64(&mut open, next)?;
-        for statement in anew {
-            manager.batch_execute(statement)?;
-        }
-        let mut ids: Vec<i64> = Vec::new();
-        for _ in 0..3 {
-            ids.push(query_i64(&mut manager, next)?);
-        }
-        assert_eq!(ids, [1, 2, 3], "it began at {before} before");
-        ids.extend(query_i64(&mut open, next).ok());
-        for _ in 0..150 {
-            ids.push(query_i64(&mut manager, next)?);
-        }
-        let count = ids.len();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), count, "{anew:?}: an id came twice");
-    }
-    Ok(())
 }
 
 /// Everything in the transaction that a migration tool wraps around it; then the same, undone and repeated.
