@@ -170,6 +170,88 @@ fn other_libraries_go_on_seeing_statements() -> Result<()> {
     Ok(())
 }
 
+/// A session of a database, and what it issues with.
+type Session = (Client, &'static str);
+
+/// One session with and one without a transaction for each kind of ids. Both have issued.
+fn issuing(server: &PgServer) -> Result<Vec<Session>> {
+    let mut client = server.client("shop")?;
+    let mut sessions = Vec::new();
+    for ids in ["SELECT snowflake_id()", "SELECT count(readable_id('a'))"] {
+        // Whoever extends a bound in a transaction keeps it until that ends.
+        query_i64(&mut client, ids)?;
+        for begin in ["", "BEGIN"] {
+            let mut session = server.client("shop")?;
+            session.batch_execute(begin)?;
+            sessions.push((session, ids));
+        }
+    }
+    all_issue(&mut sessions, "at first");
+    Ok(sessions)
+}
+
+fn all_issue(sessions: &mut [Session], when: &str) {
+    for (session, ids) in sessions {
+        let taken = query_i64(session, ids);
+        assert!(taken.is_ok(), "{when}: {ids}: {taken:?}");
+    }
+}
+
+/// It is taken from every session that is open, in its transactions too, once that has committed, and not before; whichever database it was said in.
+#[test]
+fn a_label_that_is_removed_takes_the_identity_away() -> Result<()> {
+    const REMOVE: &str = "SECURITY LABEL FOR keywright ON DATABASE shop IS NULL";
+    const REPLACE: &str = "SECURITY LABEL FOR keywright ON DATABASE shop \
+                           IS 'worker=7 bucket=worker system=1 database=2'";
+    const NONE: &str = "no worker id";
+    let server = PgServer::builder()
+        .setting("max_prepared_transactions", "1")
+        .start()?;
+    let mut admin = server.client("postgres")?;
+    admin.batch_execute("CREATE DATABASE shop")?;
+    let mut client = server.client("shop")?;
+    client.batch_execute("CREATE EXTENSION keywright")?;
+    let in_part = format!("BEGIN; {REMOVE}; SAVEPOINT part; {REMOVE}; ROLLBACK TO part");
+    let prepared = format!("BEGIN; {REMOVE}; PREPARE TRANSACTION 'p'");
+    let undone = [
+        format!("BEGIN; {REMOVE}; ROLLBACK"),
+        format!("BEGIN; SAVEPOINT part; {REMOVE}; ROLLBACK TO part; COMMIT"),
+    ];
+    for (worker_id, (database, change, commit, told)) in (1..).zip([
+        ("shop", REMOVE, "", NONE),
+        ("postgres", REMOVE, "", NONE),
+        ("postgres", &*in_part, "COMMIT", NONE),
+        ("shop", &*prepared, "COMMIT PREPARED 'p'", NONE),
+        (
+            "postgres",
+            REPLACE,
+            "",
+            "was given to another server or database",
+        ),
+    ]) {
+        client.batch_execute(&format!("SELECT keywright.set_worker_id({worker_id})"))?;
+        let mut sessions = issuing(&server)?;
+        let mut changer = server.client(database)?;
+        for change in &undone {
+            changer.batch_execute(change)?;
+            all_issue(&mut sessions, change);
+        }
+        changer.batch_execute(change)?;
+        if !commit.is_empty() {
+            all_issue(&mut sessions, change);
+            changer.batch_execute(commit)?;
+        }
+        for (session, ids) in &mut sessions {
+            expect_sql_error(query_i64(session, ids), "55000", told);
+        }
+    }
+    // The server keeps the number for the database.
+    admin.batch_execute("CREATE EXTENSION keywright")?;
+    let other = admin.batch_execute("SELECT keywright.set_worker_id(5)");
+    expect_sql_error(other, "55006", "worker id 5 belongs to database \"shop\"");
+    Ok(())
+}
+
 /// `pg_dumpall` of a server whose databases have worker ids, into another.
 #[test]
 fn dump_of_a_whole_server_restores() -> Result<()> {

@@ -8,10 +8,10 @@ use std::ffi::{CStr, c_char};
 use pgrx::pg_sys;
 
 use crate::failure::OrRaise;
-use crate::identity::label;
+use crate::identity::{bounds, label};
 use crate::manage::own_tables;
 use crate::server::backend::BackendCell;
-use crate::server::security_label;
+use crate::server::{security_label, transaction, wal};
 
 // Not the binding's version: its guard would cost every utility statement a copy of the processor's state.
 mod unguarded {
@@ -197,7 +197,7 @@ unsafe extern "C-unwind" fn check_altered(named: *const pg_sys::RangeVar, counts
 }
 
 /// What the server does for a registered provider, with [`label::check_statement`] as the provider's word. The statement's tag
-/// and its end are the server's business; labels of databases tell no event trigger.
+/// and its end are the server's business; labels of databases tell no event trigger. Whatever it writes takes the database's numbers from it.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn set_label(statement: *const pg_sys::SecLabelStmt) {
     const NAME: &CStr = c"SECURITY LABEL";
@@ -220,7 +220,7 @@ unsafe extern "C-unwind" fn set_label(statement: *const pg_sys::SecLabelStmt) {
     // SAFETY: the object is what the grammar makes of the kind's name, so the look-up reads it as such, takes the lock that
     // the server takes for a label, and raises an error when there is none or it is another's. A database has no relation to
     // close. The label is written only after our check, which raises an error or returns.
-    unsafe {
+    let database = unsafe {
         let mut relation = std::ptr::null_mut();
         let address = pg_sys::get_object_address(
             (*statement).objtype,
@@ -242,6 +242,12 @@ unsafe extern "C-unwind" fn set_label(statement: *const pg_sys::SecLabelStmt) {
             security_label::PROVIDER.as_ptr(),
             (*statement).label,
         );
-        pg_sys::CommandCounterIncrement();
-    }
+        address.objectId.to_u32()
+    };
+    // Another server may be given the numbers as soon as this has committed, which must last.
+    transaction::force_flush_at_commit();
+    wal::have_commit_wait();
+    // A word that is used for the first time before the commit is not among these: who does that, goes on with it until his transaction ends.
+    bounds::leave_all_words(database);
+    security_label::announce();
 }

@@ -15,7 +15,8 @@ use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
 use crate::identity::{promotion, writer};
-use crate::server::{clock, process, sequence, transaction};
+use crate::server::transaction::{self, Outcome};
+use crate::server::{clock, process, sequence};
 use crate::settings;
 use crate::shmem::key::TimeKind;
 use crate::shmem::time_slot::TimeSlot;
@@ -187,11 +188,25 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
 /// Has every session look anew by which number it issues, also within a transaction or a statement that runs, once this transaction has committed: the words of
 /// this one say that it gives the number up.
 pub fn leave_words(number: Number) {
-    let ours = process::database().to_u32();
+    leave(process::database().to_u32(), |its| its == number);
+}
+
+/// The same of all numbers that a database has, perhaps another than this session's.
+pub fn leave_all_words(database: u32) {
+    leave(database, |_| true);
+}
+
+fn leave(database: u32, is_meant: impl Fn(Number) -> bool) {
     let transaction = transaction::subtransaction_number();
     for (word, key) in directory::slots::<TimeSlot>() {
-        if key.number() == Some(number) && key.is_in(ours) {
-            word.slot.left_by.store(transaction, Ordering::Release);
+        if !key.is_in(database) || !key.number().is_some_and(&is_meant) {
+            continue;
+        }
+        let left_by = &word.slot.left_by;
+        // What an earlier part of this transaction has noted stays: should this part be undone, that one still commits.
+        let earlier = left_by.load(Ordering::Acquire);
+        if earlier == 0 || transaction::outcome(earlier) != Outcome::Open {
+            left_by.store(transaction, Ordering::Release);
         }
     }
 }

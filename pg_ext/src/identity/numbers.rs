@@ -198,6 +198,7 @@ fn require_alone(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
 /// # Errors
 /// It was damaged.
 pub fn label() -> Result<Option<IdentityLabel>, Failure> {
+    security_label::watch();
     security_label::get(Labelled::Database)
         .map(|text| {
             IdentityLabel::parse(&text)

@@ -147,8 +147,8 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
     }
 }
 
-/// Whether the number was given up since the word was looked up. Within a transaction the server need not have said so, and another server may have the
-/// number by now.
+/// Whether the number was given up, or taken from the database, since the word was looked up. Within a transaction the server need not have said so, and
+/// another server may have the number by now.
 fn is_left(entry: &TimeEntry) -> Result<bool, Failure> {
     let left_by = &entry.slot().left_by;
     let transaction = left_by.load(Ordering::Acquire);

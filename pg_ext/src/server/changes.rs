@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 use crate::server::backend::BackendCell;
 
-/// Makes every session of this database look again at what it knows about `relation`, once the transaction commits.
+/// Makes every session of this database look again at what it knows about `relation`, once the transaction commits; of every database, where all share it.
 pub fn announce(relation: pg_sys::Oid) {
     // SAFETY: queues an invalidation message for an existing relation. The command counter moves on so that this session
     // hears of it as well, now and again if the change is rolled back.
@@ -19,9 +19,14 @@ pub fn announce(relation: pg_sys::Oid) {
 }
 
 /// Hears now what others committed. The server does so when it takes the lock of a relation that it does not have yet, and not after a wait for a row.
+/// Catalogues are read anew also after those who have committed and not said so yet.
 pub fn hear() {
-    // SAFETY: called inside a transaction, where the server does it at each such lock.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
+    // SAFETY: called inside a transaction, where the server does the one at each such lock, and the other with what it hears of catalogues. Whoever reads one
+    // with the snapshot keeps a copy.
+    unsafe {
+        pg_sys::AcceptInvalidationMessages();
+        pg_sys::InvalidateCatalogSnapshot();
+    }
 }
 
 /// Counts how often the server said that something known about relations or roles changed.

@@ -4,10 +4,13 @@ use std::ffi::{CStr, CString};
 
 use pgrx::pg_sys;
 
-use crate::server::{process, query, transaction};
+use crate::server::{changes, process, query, transaction};
 
 /// In whose name the labels are. No provider of that name is registered: see [`crate::entry::process_utility`].
 pub const PROVIDER: &CStr = c"keywright";
+
+/// pg_shseclabel, which all databases share. Its number is one of the server's that never change.
+const CATALOGUE: u32 = 3592;
 
 /// Something that keeps a label of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,16 @@ pub fn set(labelled: Labelled, label: &str) {
         pg_sys::SetSecurityLabel(&address, PROVIDER.as_ptr(), label.as_ptr());
         pg_sys::CommandCounterIncrement();
     }
+}
+
+/// Makes every session of every database that watches labels look at them again, once the transaction commits.
+pub fn announce() {
+    changes::announce(CATALOGUE.into());
+}
+
+/// Has this session hear of what others [`announce`].
+pub fn watch() {
+    changes::watch(CATALOGUE.into());
 }
 
 /// Whether this transaction wrote the label.

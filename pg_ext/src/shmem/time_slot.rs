@@ -41,7 +41,7 @@ pub struct TimeSlot {
     pub taken_over: AtomicBool,
     /// The transaction that drops what the slot belongs to; 0 when none does.
     pub(super) closed_by: AtomicU64,
-    /// The transaction that gives the number up; 0: none does, or who issues has looked anew since.
+    /// The transaction that gives the number up, or takes it from the database; 0: none does, or who issues has looked anew since.
     pub left_by: AtomicU64,
     /// The spare worker's word.
     pub spare: TimeTrack,
