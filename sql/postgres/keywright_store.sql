@@ -18,9 +18,9 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     refill_percent BIGINT NOT NULL DEFAULT 50, -- refill when this percentage of a reservation is left
     description    TEXT,
     server         TEXT, -- the server on which hi was written last; or that it was put back
-    reserved_ids   BIGINT, -- size of the last reservation, or the limit of the next
-    reserved_ms    BIGINT, -- when it was made, unix milliseconds
-    rate_per_s     BIGINT, -- ids per second that all programs together used then
+    reserved_ids   BIGINT, -- ids of the last reservation, and of those within a second behind it
+    reserved_ms    BIGINT, -- when that was made, unix milliseconds
+    rate_per_s     BIGINT, -- the most ids per second that all programs together have used
     generation     BIGINT NOT NULL DEFAULT 0, -- counts how often tables went over to the tag, or left it; ranges of an older one are worthless
     first_id       BIGINT, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
     key_space_id   TEXT NOT NULL DEFAULT '', -- random, drawn when the tag was made: a tag of another store, or one made again, has another

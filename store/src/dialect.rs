@@ -134,7 +134,7 @@ impl Dialect {
     }
 
     /// Moves the number, if it is still what was read: (new number, tag, old number), in Keywright's own table preceded by
-    /// who reserved, how many, when, and the rate, and followed by the generation.
+    /// who reserved, how many, when, and the highest rate, and followed by the generation.
     pub(crate) fn update_row(self, table: &TableName) -> String {
         match self {
             Self::Keywright => format!(
@@ -172,8 +172,8 @@ impl Dialect {
         let now_ms = words.now_ms();
         match self {
             Self::Keywright => format!(
-                "UPDATE {table} SET server = ?, reserved_ids = COALESCE(reserved_ids, 2 * step), \
-                 reserved_ms = {now_ms}, rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
+                "UPDATE {table} SET server = ?, reserved_ids = COALESCE(reserved_ids, 0), \
+                 reserved_ms = COALESCE(reserved_ms, {now_ms}), rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
                  WHERE tag = ? AND hi = ?"
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => self.update_row(table),

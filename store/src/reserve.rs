@@ -40,16 +40,20 @@ impl Ends {
     }
 }
 
+/// Reservations count as one in the record as long as the first of them is no older, milliseconds: how fast ids go within a moment says nothing of how many
+/// a longer time takes.
+const RECORDED_MS_MIN: i64 = 1_000;
+
 /// Who reserved last, as recorded beside the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastReservation {
     /// Whether the server that recorded it is the one that we talk to now.
     pub same_server: bool,
-    /// When, unix milliseconds by the store's clock.
+    /// When, unix milliseconds by the store's clock; of several that count as one, the first.
     pub at_ms: i64,
-    /// How many ids, or how many the next reservation may have, if that is more.
+    /// How many ids, of several all together.
     pub ids: u64,
-    /// Ids used per second then, by all issuers of the tag together.
+    /// The most ids per second that all issuers of the tag together have ever used.
     pub rate_per_s: u64,
 }
 
@@ -100,11 +104,19 @@ pub struct Reservation {
     pub number: u64,
     /// Ids left out before it, because another server wrote the row.
     pub gap: u64,
-    /// Ids per second of all issuers, to be recorded.
+    /// What to record of it.
+    pub recorded: Recorded,
+}
+
+/// What stands beside the number: for who writes the row on another server, which may lack later reservations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// [`LastReservation::at_ms`].
+    pub at_ms: i64,
+    /// [`LastReservation::ids`].
+    pub ids: u64,
+    /// [`LastReservation::rate_per_s`].
     pub rate_per_s: u64,
-    /// How many ids to record as reserved: what may be lost at once when a replica is promoted that has this reservation
-    /// and not the next, which may be twice as large.
-    pub recorded_ids: u64,
 }
 
 /// Plans the next reservation from a row that is locked.
@@ -125,14 +137,12 @@ pub fn plan_reservation(row: &TagRow, ask: &Ask) -> Result<Reservation, TagExhau
         want: ask.residue.width_of(ask.want),
         gap,
     })?;
-    let next = ask.residue.width_of(ask.want).max(row.step.get());
     Ok(Reservation {
-        recorded_ids: (plan.end - plan.start).max(next.saturating_mul(2)),
+        recorded: recorded(row.last.as_ref(), plan.end - plan.start, ask.now_ms),
         start: plan.start,
         end: plan.end,
         number: row.ends.number_for(plan.end),
         gap,
-        rate_per_s: row.last.map_or(0, |last| rate_until(&last, ask.now_ms)),
     })
 }
 
@@ -145,10 +155,12 @@ pub fn gap_before(row: &TagRow, ask: &Ask) -> u64 {
 pub fn gap_after_loss(row: &TagRow, now_ms: i64) -> u64 {
     row.last
         .filter(|last| !last.same_server)
-        .map_or(0, |last| gap_after(&last, now_ms))
+        .map_or(0, |last| gap_after(&last, row.step, now_ms))
 }
 
-fn gap_after(last: &LastReservation, now_ms: i64) -> u64 {
+/// The next reservation, which may be lost, may be twice as large as those that are recorded, or as the tag's step.
+fn gap_after(last: &LastReservation, step: Step, now_ms: i64) -> u64 {
+    let next = last.ids.max(step.get()).saturating_mul(2);
     // Who wrote it does not matter to the size of the gap.
     let anyone = Writer {
         system_identifier: 0,
@@ -156,14 +168,32 @@ fn gap_after(last: &LastReservation, now_ms: i64) -> u64 {
         database_oid: 0,
         resets: 0,
     };
-    Note::new(anyone, last.at_ms, last.ids, last.rate_per_s).tag_gap(now_ms)
+    Note::new(anyone, last.at_ms, next, last.rate_per_s).tag_gap(now_ms)
 }
 
-fn rate_until(last: &LastReservation, now_ms: i64) -> u64 {
-    rate_per_s(
-        last.ids,
-        u64::try_from(now_ms.saturating_sub(last.at_ms)).ok(),
-    )
+/// What to record of so many ids more.
+fn recorded(last: Option<&LastReservation>, ids: u64, now_ms: i64) -> Recorded {
+    let Some(last) = last else {
+        return Recorded {
+            at_ms: now_ms,
+            ids,
+            rate_per_s: 0,
+        };
+    };
+    let lasted_ms = now_ms.saturating_sub(last.at_ms);
+    if last.same_server && (0..RECORDED_MS_MIN).contains(&lasted_ms) {
+        return Recorded {
+            at_ms: last.at_ms,
+            ids: last.ids.saturating_add(ids),
+            rate_per_s: last.rate_per_s,
+        };
+    }
+    let lasted_ms = u64::try_from(lasted_ms.max(RECORDED_MS_MIN)).ok();
+    Recorded {
+        at_ms: now_ms,
+        ids,
+        rate_per_s: rate_per_s(last.ids, lasted_ms).max(last.rate_per_s),
+    }
 }
 
 /// Whether the store has gone back behind what this process has seen of it (`seen`: the first id that was not reserved): an old backup, or

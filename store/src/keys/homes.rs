@@ -96,6 +96,7 @@ impl Keys {
             key_space: found.row.key_space,
             bound: closed.bound,
             start: None,
+            rate_per_s: 0,
             closed_in: (None, closed.marks),
             mark: home.0.settings.mark(),
         });

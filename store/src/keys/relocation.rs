@@ -200,6 +200,7 @@ impl MoveEnds {
             key_space: key_space.to_owned(),
             bound: left.row.free.max(self.above),
             start: (left.start < left.row.free).then_some(left.start),
+            rate_per_s: left.rate_per_s,
             closed_in: (left.closed_in, vec![self.from.0.settings.mark()]),
             mark: self.target.0.settings.mark(),
         };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{
     Ask, Ends, LastReservation, Returned, StepNumbers, StepTrack, TagRow, choose_returned,
-    has_gone_back, number_past_rest, plan_reservation,
+    gap_after_loss, has_gone_back, number_past_rest, plan_reservation,
 };
 
 fn step(ids: i64) -> Step {
@@ -89,7 +89,7 @@ fn another_server_s_number_is_left_behind_by_a_gap() {
         Some(LastReservation {
             same_server,
             at_ms: now_ms - 10_000,
-            ids: 200,
+            ids: 100,
             rate_per_s: 16,
         })
     };
@@ -102,8 +102,68 @@ fn another_server_s_number_is_left_behind_by_a_gap() {
         last: last(false),
         ..row(1, Ends::NextId)
     };
-    // 200 rounded up to 256, and twice 16 a second for 10 s.
+    // Twice 100 rounded up to 256, and twice 16 a second for 10 s.
     assert!(plan(&theirs, &ask(10, 0)).0 > 256 + 320);
+}
+
+/// A row after reservations of so many ids each, with so many milliseconds between them; and the moment of the last.
+fn reserved(reservations: &[(i64, u64)]) -> (TagRow, i64) {
+    let mut row = row(1, Ends::NextId);
+    let mut now_ms = ask(1, 0).now_ms;
+    for (after_ms, ids) in reservations {
+        now_ms += after_ms;
+        let planned = plan_reservation(
+            &row,
+            &Ask {
+                now_ms,
+                ..ask(*ids, 0)
+            },
+        )
+        .unwrap();
+        row.number = planned.number;
+        row.last = Some(LastReservation {
+            same_server: true,
+            at_ms: planned.recorded.at_ms,
+            ids: planned.recorded.ids,
+            rate_per_s: planned.recorded.rate_per_s,
+        });
+    }
+    (row, now_ms)
+}
+
+/// What is left out by another server so long after the last reservation, milliseconds.
+fn gap(reservations: &[(i64, u64)], later_ms: i64) -> u64 {
+    let (row, now_ms) = reserved(reservations);
+    let last = row.last.map(|last| LastReservation {
+        same_server: false,
+        ..last
+    });
+    gap_after_loss(&TagRow { last, ..row }, now_ms + later_ms)
+}
+
+/// A backup of the night lacks what the day after used, and the day before was as fast.
+#[test]
+fn a_gap_is_for_the_fastest_use_so_far() {
+    let day = [(2_000, 20_000); 3];
+    let night = [(3_600_000, 100); 3];
+    let all = [day.as_slice(), night.as_slice()].concat();
+    let lost_ms = 600_000;
+    assert!(
+        gap(&all, lost_ms) >= 2 * 10_000 * 600,
+        "{}",
+        gap(&all, lost_ms)
+    );
+    assert!(gap(&night, lost_ms) < 10_000);
+}
+
+/// Else a gap after a moment with several would take most of a tag.
+#[test]
+fn reservations_within_a_second_count_as_one() {
+    let (row, _) = reserved(&[(0, 100), (5, 100), (5, 100), (980, 100), (1_010, 100)]);
+    let last = row.last.unwrap();
+    assert_eq!((last.ids, last.rate_per_s), (100, 200));
+    // None of them is less lost for that.
+    assert!(gap(&[(0, 100), (5, 4_000), (5, 100)], 0) >= 2 * 4_200);
 }
 
 #[test]

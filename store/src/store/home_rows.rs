@@ -41,6 +41,8 @@ pub(crate) struct FoundHome {
     pub(crate) start: u64,
     /// The stores in which it is closed, by mark.
     pub(crate) closed_in: Option<String>,
+    /// The most ids per second that were ever used of it.
+    pub(crate) rate_per_s: u64,
     /// How programs reserve of it.
     pub(crate) options: TagOptions,
 }
@@ -100,6 +102,7 @@ impl TagIn {
             number: read.number,
             start,
             closed_in,
+            rate_per_s: read.last.map_or(0, |last| last.rate_per_s),
             options: own_options(&row, store, options)?,
         })))
     }
@@ -115,7 +118,7 @@ impl TagIn {
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
              server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order, start_id, heir) \
-             VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?, 1, ?)",
+             VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, 0, {}, 0, ?, ?, 1, ?)",
             store.segment_table,
             store.words.now_ms()
         );
@@ -128,7 +131,6 @@ impl TagIn {
             options.cover_s,
             options.refill_percent,
             link.server.identity.as_str(),
-            options.step.get().saturating_mul(2),
             key_space,
             TagOrder::Distinct.name(),
             standing.text(),

@@ -234,18 +234,29 @@ async fn look_at(store: &Store, tag: &Tag, seen: u64, link: &mut Link) -> Result
         .first(store.select_row(), values![tag.as_str()])
         .await?;
     let identity = link.server.identity.clone();
-    let gone_back = match &found {
-        Some(found) => match read_any_row(store, found, &identity, tag, Residue::ALL)? {
-            Ok((row, now_ms)) => judge(store, tag, (found, &row), (seen, now_ms))?,
-            Err(_) => None,
-        },
-        None => None,
+    let judged = found.map(|found| judge_row(store, tag, (&found, &identity), seen));
+    let gone_back = match judged.transpose() {
+        // Nobody reserves of a row that cannot be read.
+        Err(StoreError::Column { .. }) => None,
+        judged => judged?.flatten(),
     };
     let is_told = match gone_back {
         Some(gone_back) => tell(&gone_back, store, tag, link).await?,
         None => false,
     };
     link.end(is_told).await
+}
+
+fn judge_row(
+    store: &Store,
+    tag: &Tag,
+    (found, identity): (&Row, &str),
+    seen: u64,
+) -> Result<Option<GoneBack>, StoreError> {
+    match read_any_row(store, found, identity, tag, Residue::ALL)? {
+        Ok((row, now_ms)) => judge(store, tag, (found, &row), (seen, now_ms)),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Until when nothing is reserved from a server that may have been started since this program knows it; nothing: it was not, or there is none.

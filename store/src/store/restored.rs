@@ -182,7 +182,7 @@ impl Restore {
         let store = &self.store;
         let now_ms = store.words.now_ms();
         let update = format!(
-            "UPDATE {} SET server = ?, reserved_ids = COALESCE(reserved_ids, 2 * step), rate_per_s = COALESCE(rate_per_s, 0), \
+            "UPDATE {} SET server = ?, reserved_ids = COALESCE(reserved_ids, 0), rate_per_s = COALESCE(rate_per_s, 0), \
              reserved_ms = CASE WHEN reserved_ms < {now_ms} - ? THEN reserved_ms ELSE {now_ms} - ? END",
             store.segment_table
         );

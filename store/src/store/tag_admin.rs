@@ -208,12 +208,11 @@ impl CreateTag {
         }
         let update = format!(
             "UPDATE {} SET hi = ?, id_max = ?, step = ?, step_min = ?, step_max = ?, cover_s = ?, refill_percent = ?, \
-             server = COALESCE(server, ?), reserved_ids = ?, reserved_ms = COALESCE(reserved_ms, {}), rate_per_s = COALESCE(rate_per_s, 0), \
+             server = COALESCE(server, ?), reserved_ids = COALESCE(reserved_ids, 0), reserved_ms = COALESCE(reserved_ms, {}), rate_per_s = COALESCE(rate_per_s, 0), \
              description = NULL, dropped_ms = NULL, heir = COALESCE(?, heir) WHERE tag = ? AND hi = ?",
             self.store.segment_table,
             self.store.words.now_ms()
         );
-        let last: Option<u64> = column(&row, "reserved_ids")?;
         let first = hi.max(self.start());
         let values = values![
             first,
@@ -224,7 +223,6 @@ impl CreateTag {
             options.cover_s,
             options.refill_percent,
             link.server.identity.as_str(),
-            last.unwrap_or(0).max(first_recorded(options)),
             self.standing().text(),
             self.tag.as_str(),
             hi,
@@ -243,7 +241,7 @@ impl CreateTag {
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
              server, reserved_ids, reserved_ms, rate_per_s, key_space_id, issue_order, start_id, heir, hide_bits, hide_fingerprint) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?, ?, ?, ?, ?, ?)",
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, {}, 0, ?, ?, ?, ?, ?, ?)",
             self.store.segment_table,
             self.store.words.now_ms()
         );
@@ -257,7 +255,6 @@ impl CreateTag {
             options.cover_s,
             options.refill_percent,
             link.server.identity.as_str(),
-            first_recorded(options),
             Uuid::new_v4().simple().to_string(),
             options.order.name(),
             self.start(),
@@ -279,11 +276,6 @@ fn other_order(tag: &Tag, order: TagOrder) -> Failure {
         ),
     );
     failure.hint("make it with that order, or a tag of another name")
-}
-
-/// What is recorded as reserved, so that a replica that has the tag and not its first reservation leaves a gap, too.
-fn first_recorded(options: &TagOptions) -> u64 {
-    options.step.get().saturating_mul(2)
 }
 
 /// Why a tag is not its asker's alone: tables of a rule get its ids, or go over to it. No attempt begins before the transaction ends.

@@ -320,9 +320,9 @@ async fn write(
     let mut values = match store.dialect {
         Dialect::Keywright => values![
             link.server.identity.as_str(),
-            reservation.recorded_ids,
-            now_ms,
-            reservation.rate_per_s,
+            reservation.recorded.ids,
+            reservation.recorded.at_ms,
+            reservation.recorded.rate_per_s,
         ],
         Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Vec::new(),
     };

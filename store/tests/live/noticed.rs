@@ -49,3 +49,29 @@ fn a_tag_that_is_put_back_is_noticed_by_who_wants_nothing(engine: Engine) -> Res
         Ok(())
     })
 }
+
+/// A row that nobody can read keeps nobody from being told of the others.
+#[test]
+fn a_damaged_row_does_not_hide_that_others_went_back() -> Result<()> {
+    for engine in [Engine::Postgres, Engine::File] {
+        let schema = Schema::of(engine, "kw_damaged")?;
+        runtime()?.block_on(async {
+            let idle = open(&schema.raw())?;
+            idle.init().await?;
+            for name in ["a", "b", "c"] {
+                idle.create_tag(&tag(name), &small_steps(100)).await?;
+                let log = IssuedLog::default();
+                take(&idle.source(&segment(name))?, &log, name, 3).await?;
+            }
+            schema.sql("UPDATE keywright_segment SET hi = 1")?;
+            schema.sql("UPDATE keywright_segment SET cover_s = -1 WHERE tag = 'b'")?;
+            until("the other rows to tell it", || {
+                let told = "SELECT COUNT(*) FROM keywright_segment WHERE server LIKE 'gone back%'";
+                schema.number(told).is_ok_and(|told| told == 2)
+            })
+            .await;
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}

@@ -34,7 +34,7 @@ impl Store {
         Store {
             server: 1,
             number: 1,
-            last: (1, now_ms, 2 * STEP.unsigned_abs(), 0),
+            last: (1, now_ms, 0, 0),
             returned: Vec::new(),
             keys: 0,
             leases: Vec::new(),

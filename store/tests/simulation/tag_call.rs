@@ -133,9 +133,9 @@ impl World {
         self.store.number = planned.number;
         self.store.last = (
             server,
-            self.now_ms,
-            planned.recorded_ids,
-            planned.rate_per_s,
+            planned.recorded.at_ms,
+            planned.recorded.ids,
+            planned.recorded.rate_per_s,
         );
         Some(Grant {
             start: planned.start,

@@ -82,6 +82,8 @@ pub(crate) struct OpenHome {
     pub(crate) bound: u64,
     /// The first id of the tag that any of them gave; `None`: none gave any.
     pub(crate) start: Option<u64>,
+    /// The most ids per second that were ever used of it where it was.
+    pub(crate) rate_per_s: u64,
     /// The stores in which it is closed: as its last home listed them, and more.
     pub(crate) closed_in: (Option<String>, Vec<String>),
     /// That of this store.
@@ -130,11 +132,8 @@ impl OpenHome {
             (Some(first), None) | (None, Some(first)) => first,
             (None, None) => *first,
         };
-        // A replica that lacks the next reservation leaves a gap for it: the row may be of when the steps were smaller.
-        let recorded = found.options.step.get().saturating_mul(2);
         let set = format!(
-            "hi = ?, start_id = ?, heir = NULL, closed_in = ?, server = ?, reserved_ms = {}, \
-             reserved_ids = CASE WHEN COALESCE(reserved_ids, 0) < ? THEN ? ELSE reserved_ids END",
+            "hi = ?, start_id = ?, heir = NULL, closed_in = ?, server = ?, rate_per_s = ?, reserved_ids = 0, reserved_ms = {}",
             self.of.store.words.now_ms()
         );
         let values = values![
@@ -142,8 +141,7 @@ impl OpenHome {
             start,
             closed_in,
             link.server.identity.as_str(),
-            recorded,
-            recorded
+            self.rate_per_s.max(found.rate_per_s),
         ];
         self.of.change(found, (&set, values), link).await?;
         discard_all(&self.of.store, &self.of.tag, *first, link).await?;
