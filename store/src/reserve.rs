@@ -181,16 +181,14 @@ fn recorded(last: Option<&LastReservation>, ids: u64, now_ms: i64) -> Recorded {
         };
     };
     let lasted_ms = now_ms.saturating_sub(last.at_ms);
-    if last.same_server && (0..RECORDED_MS_MIN).contains(&lasted_ms) {
-        return Recorded {
-            at_ms: last.at_ms,
-            ids: last.ids.saturating_add(ids),
-            rate_per_s: last.rate_per_s,
-        };
-    }
+    let counts_as_one = last.same_server && (0..RECORDED_MS_MIN).contains(&lasted_ms);
+    let (at_ms, ids) = match counts_as_one {
+        true => (last.at_ms, last.ids.saturating_add(ids)),
+        false => (now_ms, ids),
+    };
     let lasted_ms = u64::try_from(lasted_ms.max(RECORDED_MS_MIN)).ok();
     Recorded {
-        at_ms: now_ms,
+        at_ms,
         ids,
         rate_per_s: rate_per_s(last.ids, lasted_ms).max(last.rate_per_s),
     }

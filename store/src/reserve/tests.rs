@@ -161,7 +161,7 @@ fn a_gap_is_for_the_fastest_use_so_far() {
 fn reservations_within_a_second_count_as_one() {
     let (row, _) = reserved(&[(0, 100), (5, 100), (5, 100), (980, 100), (1_010, 100)]);
     let last = row.last.unwrap();
-    assert_eq!((last.ids, last.rate_per_s), (100, 200));
+    assert_eq!((last.ids, last.rate_per_s), (100, 300));
     // None of them is less lost for that.
     assert!(gap(&[(0, 100), (5, 4_000), (5, 100)], 0) >= 2 * 4_200);
 }

@@ -145,7 +145,7 @@ async fn take(
         Ok(reservation) => reservation,
         Err(denied) => return Ok(Err(denied)),
     };
-    write(request, link, &row, &reservation, ask.now_ms, generation).await?;
+    write(request, link, &row, &reservation, generation).await?;
     Ok(Ok(Taken {
         start: reservation.start,
         end: reservation.end,
@@ -313,7 +313,6 @@ async fn write(
     link: &mut Link,
     row: &TagRow,
     reservation: &Reservation,
-    now_ms: i64,
     generation: u64,
 ) -> Result<(), StoreError> {
     let store = request.store;
