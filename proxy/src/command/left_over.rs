@@ -9,7 +9,9 @@ use keywright_proxy::schema::{self, Finding, Severity, Snapshot};
 use keywright_proxy::switch::{rule_name, server_identities};
 use keywright_session::in_lower_case;
 use keywright_store::Keys;
-use keywright_store::switch::{InForce, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys};
+use keywright_store::switch::{
+    InForce, KeySpace, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys,
+};
 use tokio::time::timeout;
 
 use super::wanted::{host_of, named, place_of};
@@ -114,11 +116,18 @@ pub(super) async fn rules((config, file): (&Config, &Path), keys: &Keys) -> Vec<
     told.collect()
 }
 
+/// One of the same name that is not switched is another rule, unless it gives the same keys: those of a tag that has moved to another store.
 fn not_here<'a>(config: &Config, standing: &'a Standing) -> Vec<&'a InForce> {
-    let is_here = |rule: &RuleName| config.rules.iter().any(|its| rule_name(its) == *rule);
+    let is_here = |known: &InForce| {
+        let mut rules = config
+            .rules
+            .iter()
+            .filter(|its| rule_name(its) == known.rule);
+        rules.any(|its| its.is_switched || KeySpace::of(&its.spec) == known.keys)
+    };
     let rules = standing.rules.iter();
     rules
-        .filter(|known| known.keys.is_some() && !is_here(&known.rule))
+        .filter(|known| known.keys.is_some() && !is_here(known))
         .collect()
 }
 
@@ -307,12 +316,14 @@ mod tests {
         let config = Config::parse(
             "[store]\nurl = \"mysql://root@127.0.0.1:1/s\"\n\
              [[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\nadmin = \"mysql://root@127.0.0.1:3\"\n\
-             [[rule]]\ntable = \"a.here\"\ncolumn = \"id\"\nkey = \"segment:a\"\n",
+             [[rule]]\ntable = \"a.here\"\ncolumn = \"id\"\nkey = \"segment:a\"\n\
+             [[rule]]\ntable = \"a.other\"\ncolumn = \"id\"\nkey = \"stride:b\"\noffset = 1\nincrement = 2\n",
         )
         .unwrap();
         let rules = vec![
             known("a.here", true, None),
             known("a.gone", true, None),
+            known("a.other", true, None),
             known("a.native", false, None),
         ];
         let standing = standing(3, Phase::None, rules);
@@ -320,9 +331,23 @@ mod tests {
             .into_iter()
             .map(|its| its.rule.tables.as_str())
             .collect();
-        assert_eq!(missed, ["a.gone"]);
+        assert_eq!(missed, ["a.gone", "a.other"]);
         assert!(!is_of_another(&name("a.gone"), &config));
         assert!(is_of_another(&name("a.*"), &config));
+    }
+
+    #[test]
+    fn a_rule_whose_tag_has_moved_to_another_store_is_not_missed() {
+        let config = Config::parse(
+            "[[store]]\nname = \"main\"\nurl = \"mysql://root@127.0.0.1:1/s\"\n\
+             [[store]]\nname = \"far\"\nurl = \"mysql://root@127.0.0.1:4/s\"\ntags = [\"a\"]\n\
+             [[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\nadmin = \"mysql://root@127.0.0.1:3\"\n\
+             [[rule]]\ntable = \"a.here\"\ncolumn = \"id\"\nkey = \"segment:a\"\n",
+        )
+        .unwrap();
+        assert!(config.rules.iter().all(|rule| !rule.is_switched));
+        let standing = standing(3, Phase::None, vec![known("a.here", true, None)]);
+        assert!(not_here(&config, &standing).is_empty());
     }
 
     #[test]

@@ -78,14 +78,15 @@ impl ConfigSnapshot {
             .collect();
         let rules = (0..config.listeners.len())
             .map(|listener| {
-                let tables = ahead.get(&listener).into_iter().flatten();
-                let tables = tables.map(|((schema, name), mend)| {
-                    ((schema.as_str(), name.as_str()), mend.as_deref())
-                });
-                let mends = tables.clone();
-                let rules = rules_of(config, seen.get(listener))
-                    .with_ahead(tables.map(|(table, _)| table))
-                    .with_mends(mends.filter_map(|(table, mend)| Some((table, mend?))))
+                let rules = rules_of(config, seen.get(listener));
+                let ahead = ahead.get(&listener).into_iter().flatten();
+                let tables = switched_among(ahead, config, &rules);
+                let mends = tables
+                    .iter()
+                    .filter_map(|(table, mend)| Some((*table, (*mend)?)));
+                let rules = rules
+                    .with_ahead(tables.iter().map(|(table, _)| *table))
+                    .with_mends(mends)
                     .with_schema(Arc::clone(&counters.schema))
                     .with_traffic(&traffic, version, &admissions);
                 Arc::new(rules)
@@ -203,6 +204,27 @@ fn rules_of(config: &Config, seen: Option<&TableFacts>) -> Rules {
     }
 }
 
+/// A table by schema and name that is ahead of its keys, and what puts it right where nothing else does.
+type AheadTable<'a> = ((&'a str, &'a str), Option<&'a str>);
+
+/// Those of the tables whose rules follow the switch. One that has left it gives its tables other keys, and no switch comes that would put them
+/// right.
+fn switched_among<'a>(
+    ahead: impl Iterator<Item = (&'a (String, String), &'a Option<String>)>,
+    config: &Config,
+    rules: &Rules,
+) -> Vec<AheadTable<'a>> {
+    let is_switched = |schema: &str, name: &str| {
+        let found = rules.find(schema.as_bytes(), name.as_bytes());
+        let rule = found.and_then(|(rule, _)| config.rules.get(rules.configured(rule)));
+        rule.is_some_and(|rule| rule.is_switched)
+    };
+    let switched = ahead.filter(|((schema, name), _)| is_switched(schema, name));
+    switched
+        .map(|((schema, name), mend)| ((schema.as_str(), name.as_str()), mend.as_deref()))
+        .collect()
+}
+
 /// The names of the rules whose keys are logged, by rule.
 fn logged(config: &Config) -> Arc<[Option<String>]> {
     let rules = &config.rules;
@@ -212,5 +234,29 @@ fn logged(config: &Config) -> Arc<[Option<String>]> {
             names.collect()
         }
         false => Arc::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{rules_of, switched_among};
+    use crate::config::Config;
+
+    #[test]
+    fn a_table_whose_rule_has_left_the_switch_waits_for_none() {
+        let config = Config::parse(
+            "[store]\nurl = \"mysql://root@127.0.0.1:1/s\"\n\
+             [[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\n\
+             [[rule]]\ntable = \"a.left\"\ncolumn = \"id\"\nkey = \"stride:b\"\noffset = 1\nincrement = 2\n\
+             [[rule]]\ntable = \"a.*\"\ncolumn = \"id\"\nkey = \"segment:a\"\n",
+        )
+        .unwrap();
+        let mend = Some("ALTER TABLE stays".to_owned());
+        let table = |name: &str| ("a".to_owned(), name.to_owned());
+        let ahead = BTreeMap::from([(table("left"), None), (table("stays"), mend)]);
+        let found = switched_among(ahead.iter(), &config, &rules_of(&config, None));
+        assert_eq!(found, [(("a", "stays"), Some("ALTER TABLE stays"))]);
     }
 }

@@ -35,9 +35,8 @@ impl<C: ClientConnections> Conductor<C> {
     /// All hold: fences all tables and commits; where they go back to native, records them and closes their tags.
     pub(super) async fn carry(&self, attempt: u64, standing: &Standing) -> Result<()> {
         let names = changing(standing);
-        let configured: BTreeSet<RuleName> =
-            self.config.rules.iter().map(servers::name_of).collect();
-        if let Some(name) = names.iter().find(|name| !configured.contains(name)) {
+        let switched = servers::switched(&self.config);
+        if let Some(name) = names.difference(&switched).next() {
             return Err(given_up(&format!("rule {} is not configured", name.tables)));
         }
         let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));

@@ -42,17 +42,19 @@ enum Look {
 }
 
 impl<C: ClientConnections> Conductor<C> {
-    /// The rules that give keys, and have a server on which these are not in force, or a table with ids and without fence on one that could be
-    /// looked at.
+    /// The rules of this program that give keys by the switch, and have a server on which these are not in force, or a table with ids and without
+    /// fence on one that could be looked at.
     pub async fn on_unknown_servers(&self, standing: &Standing) -> BTreeSet<RuleName> {
         if !self.can_lead() {
             return BTreeSet::new();
         }
         let servers = self.some_servers().await;
+        let switched = servers::switched(&self.config);
         let is_unknown_server = |rule: &&InForce| {
             let mut servers = servers.iter();
             let is_ahead = self.held_back.repeated().contains(&rule.rule);
             rule.keys.is_some()
+                && switched.contains(&rule.rule)
                 && (is_ahead || servers.any(|server| !rule.servers.contains(&server.identity)))
         };
         let rules = standing.rules.iter().filter(is_unknown_server);

@@ -10,7 +10,8 @@ use super::fence::{Outcome, lift};
 use super::servers::{self, Server};
 
 impl<C: ClientConnections> Conductor<C> {
-    /// Lifts fences of tables that are native again: a server that took over may not have heard of that. `has_lifted` is set where it has.
+    /// Lifts fences of tables that are native again: a server that took over may not have heard of that. Those of a rule that has left the switch
+    /// stay, whatever the store says of its name: it gives keys by itself. `has_lifted` is set where some were.
     ///
     /// # Errors
     /// The store fails, or a server, which keeps none from the others.

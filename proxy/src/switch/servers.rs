@@ -40,6 +40,13 @@ pub fn name_of(configured: &Configured) -> RuleName {
     }
 }
 
+/// The rules that follow the switch. What the store says of a rule is nothing to one of the same name that does not: somebody has given its
+/// tables keys of another kind, or of another store, which no program switches.
+pub(super) fn switched(config: &Config) -> BTreeSet<RuleName> {
+    let rules = config.rules.iter().filter(|rule| rule.is_switched);
+    rules.map(name_of).collect()
+}
+
 /// All servers, each once.
 pub(super) async fn connect(config: &Config) -> Result<Vec<Server>> {
     let mut servers = Vec::new();
@@ -144,23 +151,32 @@ pub(super) async fn identity(conn: &mut Conn) -> Result<String> {
         .map_err(|failure| anyhow::anyhow!("{failure}"))
 }
 
-/// The key columns of these rules; the first rule that matches a table is the table's.
+/// The key columns of those of these rules that follow the switch; the first rule that matches a table is the table's.
 pub(super) async fn columns_of(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
 ) -> Result<Vec<(RuleName, KeyColumn)>> {
     let snapshot = schema::inspect(&mut server.conn, config, Extent::Tables).await?;
-    let mut found = Vec::new();
-    for column in schema::key_columns(&snapshot, config) {
-        let Some(name) = config.rules.get(column.rule).map(name_of) else {
-            continue;
-        };
-        if names.contains(&name) {
-            found.push((name, column));
-        }
-    }
-    Ok(found)
+    Ok(switched_among(
+        schema::key_columns(&snapshot, config),
+        config,
+        names,
+    ))
+}
+
+/// Those of the columns whose rules follow the switch and are among these. It goes by the rule of each table: another of the same name may have
+/// left the switch, and gives its tables keys by itself.
+fn switched_among(
+    columns: Vec<KeyColumn>,
+    config: &Config,
+    names: &BTreeSet<RuleName>,
+) -> Vec<(RuleName, KeyColumn)> {
+    let named = columns.into_iter().filter_map(|column| {
+        let rule = config.rules.get(column.rule)?;
+        rule.is_switched.then(|| (name_of(rule), column))
+    });
+    named.filter(|(name, _)| names.contains(name)).collect()
 }
 
 /// Whether the tables of a rule get the fence.
@@ -242,8 +258,7 @@ pub(super) async fn unknown_on<'a>(
     names: &BTreeSet<RuleName>,
     (recorded, found): (&'a [Recorded], &[(Recorded, RuleName, KeyColumn)]),
 ) -> Result<Vec<&'a Recorded>> {
-    let has = |name: &RuleName| config.rules.iter().any(|rule| name_of(rule) == *name);
-    let has_rules = names.iter().all(has);
+    let has_rules = names.is_subset(&switched(config));
     let mut unknown = Vec::new();
     for its in recorded
         .iter()
@@ -302,4 +317,41 @@ pub(super) async fn lowest(conn: &mut Conn, column: &KeyColumn) -> Result<Option
     let select = format!("SELECT CAST(GREATEST(MIN({name}), 0) AS UNSIGNED) FROM {table}");
     let row: Option<Row> = conn.query_first(select).await?;
     Ok(row.and_then(|row| row.get::<Option<u64>, usize>(0).flatten()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{name_of, switched, switched_among};
+    use crate::config::Config;
+    use crate::schema::KeyColumn;
+
+    /// Somebody has put a rule before the last one that takes its tables, and has the same name.
+    const TEXT: &str = "[[store]]\nname = \"main\"\nurl = \"mysql://root@127.0.0.1:1/s\"\n\
+                        [[store]]\nname = \"far\"\nurl = \"mysql://root@127.0.0.1:4/s\"\ntags = [\"moved\"]\n\
+                        [[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\n\
+                        [[rule]]\ntable = \"a.stays\"\ncolumn = \"id\"\nkey = \"segment:one\"\n\
+                        [[rule]]\ntable = \"a.stride\"\ncolumn = \"id\"\nkey = \"stride:two\"\noffset = 1\nincrement = 2\n\
+                        [[rule]]\ntable = \"a.moved\"\ncolumn = \"id\"\nkey = \"segment:moved\"\n\
+                        [[rule]]\ntable = \"a.twice\"\ncolumn = \"id\"\nkey = \"uuid_v7:text36\"\n\
+                        [[rule]]\ntable = \"a.twice\"\ncolumn = \"id\"\nkey = \"segment:one\"\n";
+
+    #[test]
+    fn what_the_store_says_of_a_rule_is_for_tables_of_one_that_follows_the_switch() {
+        let config = Config::parse(TEXT).unwrap();
+        let columns = ["stays", "stride", "moved", "twice"]
+            .into_iter()
+            .enumerate();
+        let columns = columns.map(|(rule, table)| KeyColumn {
+            rule,
+            table: table.to_owned(),
+            ..KeyColumn::default()
+        });
+        let all = config.rules.iter().map(name_of).collect();
+        let found = switched_among(columns.collect(), &config, &all);
+        let tables: Vec<&str> = found.iter().map(|(_, its)| its.table.as_str()).collect();
+        assert_eq!(tables, ["stays"]);
+        let names = switched(&config);
+        let names: Vec<&str> = names.iter().map(|name| name.tables.as_str()).collect();
+        assert_eq!(names, ["a.stays", "a.twice"]);
+    }
 }

@@ -77,7 +77,7 @@ pub struct Fleet {
 
 pub type Program = Conductor<Clients>;
 
-fn configured(schema: &str, ports: [u16; 2], admin_ports: [u16; 2]) -> Result<Config> {
+fn text(schema: &str, ports: [u16; 2], admin_ports: [u16; 2]) -> String {
     let mut text = format!(
         "[store]\nurl = \"mysql://root@127.0.0.1:{}/{schema}\"\n",
         ports[0]
@@ -89,7 +89,7 @@ fn configured(schema: &str, ports: [u16; 2], admin_ports: [u16; 2]) -> Result<Co
         );
     }
     text += &format!("[[rule]]\ntable = \"{schema}.t\"\ncolumn = \"id\"\nkey = \"segment:a\"\n");
-    Config::parse(&text)
+    text
 }
 
 impl Fleet {
@@ -106,7 +106,7 @@ impl Fleet {
             )?;
         }
         let ports = [&servers[0], &servers[1]].map(|server| server.port());
-        let config = configured(schema, ports, ports)?;
+        let config = Config::parse(&text(schema, ports, ports))?;
         let keys = Keys::open(config.store.clone())?;
         keys.init().await?;
         let step = Step::new(100)?;
@@ -122,8 +122,17 @@ impl Fleet {
 
     /// As configured, with other ports for the connections of a program's own.
     pub fn config_through(&self, admin_ports: [u16; 2]) -> Result<Config> {
+        Config::parse(&text(self.schema, self.ports(), admin_ports))
+    }
+
+    /// As configured.
+    pub fn text(&self) -> String {
+        text(self.schema, self.ports(), self.ports())
+    }
+
+    fn ports(&self) -> [u16; 2] {
         let [one, other] = &self.servers;
-        configured(self.schema, [one.port(), other.port()], admin_ports)
+        [one.port(), other.port()]
     }
 
     pub fn program(&self, limits: Limits) -> Program {

@@ -4,5 +4,6 @@
 
 mod barrier;
 mod fence;
+mod not_switched;
 mod stalled;
 mod storm;

@@ -229,6 +229,54 @@ pub(crate) fn a_fence_that_cannot_be_lifted_keeps_no_other(flavour: Flavour) -> 
     Ok(())
 }
 
+/// Switched on, rolled back, and then given keys that are not switched: the store goes on saying that the rule's tables are native.
+pub(crate) fn the_fence_of_a_rule_that_has_left_the_switch_stays(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    // Another rule keeps the program in the switch.
+    let config = |of_orders: String| {
+        let of_lines = rule("two", "rewrite").replace("shop.orders", "shop.line*");
+        let mut config = shop.config.clone();
+        config.rules = vec![of_orders, of_lines];
+        config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
+        config
+    };
+    let mut store = shop.server.wire("keywright")?;
+    let mut wait_for = |keys: &str| {
+        let sql = "SELECT COALESCE(key_space, '') FROM keywright_rule WHERE table_pattern = 'shop.orders'";
+        wait_until(&format!("\"{keys}\" to be in force"), WAIT_MAX, || {
+            Ok(store.rows(sql)? == [[keys.to_owned()]])
+        })
+    };
+    let mut proxy = ProxyProcess::start(config(rule("one", "rewrite")))?;
+    wait_for("segment:one")?;
+    proxy.reload(config(rule("one", "observe")))?;
+    wait_for("")?;
+    let mut wire = proxy.wire("shop")?;
+    // It waits until the program follows: before, a rule that is being switched cannot go.
+    id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
+
+    let stride = rule("three", "rewrite").replace("segment:", "stride:");
+    proxy.reload(config(format!("{stride}offset = 1\nincrement = 2\n")))?;
+    let wait_for_fence = |proxy: &ProxyProcess, table: &str| {
+        let applied = format!("fence applied table=\"`shop`.`{table}`\"");
+        wait_until("the fence", WAIT_MAX, || Ok(proxy.log().contains(&applied)))
+    };
+    wait_for_fence(&proxy, "orders")?;
+    // Late tables of the other rule get their fence in the same looks, and the second of them in one that began behind the fence.
+    let mut direct = shop.server.wire("shop")?;
+    for table in ["line_a", "line_b"] {
+        direct.run(format!(
+            "CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"
+        ))?;
+        wait_for_fence(&proxy, table)?;
+    }
+    // Each schema refresh would put it up again.
+    assert!(!proxy.log().contains("fence lifted"), "{}", proxy.log());
+    assert!(is_fenced(&mut direct, "orders")?);
+    id(wire.query("INSERT INTO orders (a) VALUES (2)")?)?;
+    Ok(())
+}
+
 /// As WordPress makes them: the servers read the whole definition of a table when its counter is set.
 pub(crate) fn tables_with_zero_dates_go_over(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;

@@ -30,6 +30,7 @@ use fence::{
     a_table_that_comes_later_is_fenced_below_its_tag,
     a_table_that_refuses_its_fence_keeps_no_other_from_its_own, tables_with_zero_dates_go_over,
     tables_without_a_fence_go_over_above_their_counters,
+    the_fence_of_a_rule_that_has_left_the_switch_stays,
 };
 use ignore::{
     nobody_hears_of_success_whose_rows_were_left_out,
@@ -88,6 +89,7 @@ keywright_testkit::on_both_flavours!(
     a_reload_sets_the_fence_that_a_truncate_has_removed,
     a_table_that_refuses_its_fence_keeps_no_other_from_its_own,
     a_fence_that_cannot_be_lifted_keeps_no_other,
+    the_fence_of_a_rule_that_has_left_the_switch_stays,
     without_a_way_to_put_it_back_nothing_is_begun,
     a_table_that_comes_later_is_fenced_below_its_tag,
     snowflake_ids_come_and_go,

@@ -1,0 +1,118 @@
+//! A rule that has left the switch gives keys by itself, while the store goes on saying what was in force for the one of its name.
+
+use std::sync::Arc;
+
+use keywright_proxy::config::Config;
+use keywright_proxy::switch::Conductor;
+use keywright_store::switch::Switchboard;
+use keywright_testkit::{Flavour, Result};
+
+use crate::barrier::{Clients, Fleet, LIMITS, Program, follows, is_wanted, runtime, space, until};
+
+/// Above all that was reserved.
+const BEYOND: u64 = 5_000;
+
+/// Programs of the fleet whose rule of the table is not switched: its keys are of another kind, or its tag is in a store of its own.
+fn not_switched(fleet: &Fleet) -> Result<[Program; 2]> {
+    let text = fleet.text();
+    let stride = text.replace("\"segment:a\"", "\"stride:b\"\noffset = 1\nincrement = 2");
+    let main = text.replace("[store]\n", "[[store]]\nname = \"main\"\n");
+    let moved = format!(
+        "{main}[[store]]\nname = \"far\"\nurl = \"file:/var/lib/keywright/far.db\"\ntags = [\"a\"]\n"
+    );
+    let program = |text: &str| -> Result<Program> {
+        let config = Config::parse(text)?;
+        assert!(config.rules.iter().all(|rule| !rule.is_switched));
+        let board = Switchboard::new(&fleet.keys);
+        Ok(Conductor::new(
+            board,
+            Arc::new(config),
+            LIMITS,
+            Clients::default(),
+        ))
+    };
+    Ok([program(&stride)?, program(&moved)?])
+}
+
+fn set_counters(fleet: &Fleet, next: impl Fn(Flavour) -> u64) -> Result<()> {
+    // As the fleet has them.
+    let flavours = [Flavour::MariaDb, Flavour::MySql];
+    for (server, flavour) in fleet.servers.iter().zip(flavours) {
+        let next = next(flavour);
+        server.run(
+            fleet.schema,
+            &format!("ALTER TABLE t AUTO_INCREMENT = {next}"),
+        )?;
+    }
+    Ok(())
+}
+
+fn fence(flavour: Flavour) -> u64 {
+    match flavour {
+        Flavour::MariaDb => 1 << 63,
+        Flavour::MySql => u64::MAX,
+    }
+}
+
+/// Whoever inserts past the programs would get ids that the rule gives to others.
+#[test]
+fn the_fence_of_a_rule_that_has_left_the_switch_stays() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_left").await?;
+        let mut switched = fleet.program(LIMITS);
+        until(&mut switched, follows).await?;
+        assert!(switched.begin(&fleet.change(None, Some(space()))).await?);
+        until(&mut switched, follows).await?;
+        assert!(switched.begin(&fleet.change(Some(space()), None)).await?);
+        until(&mut switched, follows).await?;
+        // As the schema refresh sets it, of rules that are not switched.
+        set_counters(&fleet, fence)?;
+        let mut has_lifted = false;
+        for program in not_switched(&fleet)? {
+            program.lift_left(&mut has_lifted).await?;
+            assert!(!has_lifted);
+            assert_eq!(fleet.insert()?, [None, None]);
+        }
+        switched.lift_left(&mut has_lifted).await?;
+        assert!(has_lifted);
+        assert!(fleet.insert()?.iter().all(Option::is_some));
+        Ok(())
+    })
+}
+
+/// The keys of the switch are not those that the rule gives, so that they say nothing of ids that its tables have; nor does a switch come that
+/// would let a table go on.
+#[test]
+fn a_table_of_a_rule_that_has_left_the_switch_waits_for_none() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_left_ahead").await?;
+        let mut switched = fleet.program(LIMITS);
+        until(&mut switched, follows).await?;
+        assert!(switched.begin(&fleet.change(None, Some(space()))).await?);
+        until(&mut switched, follows).await?;
+        // As after a copy that was made without its fence.
+        set_counters(&fleet, |_| BEYOND)?;
+        // Servers on which nothing was brought into force.
+        let mut elsewhere = fleet.standing().await?;
+        for rule in &mut elsewhere.rules {
+            rule.servers.clear();
+        }
+        for mut program in not_switched(&fleet)? {
+            program.fence_missing().await?;
+            assert!(!program.has_ahead());
+            let repeated = program.on_unknown_servers(&elsewhere).await;
+            assert!(repeated.is_empty(), "{repeated:?}");
+        }
+        switched.fence_missing().await?;
+        assert!(switched.has_ahead());
+        let repeated = switched.on_unknown_servers(&elsewhere).await;
+        assert_eq!(repeated.len(), 1, "{repeated:?}");
+        Ok(())
+    })
+}
