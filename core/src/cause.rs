@@ -165,8 +165,8 @@ pub enum Cause {
     /// A rule, a `[[feed]]` or a listener names the tag, so a key port does not create or drop it. If the store has lost the tag, its ids would come again.
     /// `keywright init` makes it, above the ids that tables have.
     TagInUse,
-    /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more keys are issued. Use other keys for this
-    /// name of the key port.
+    /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more keys are issued, and the tag moves to no
+    /// other store and no database. Use other keys for this name of the key port, and a tag of another name in the other store.
     KeysLeft,
     /// No program issues ids of ordered tags at the moment, or it is unknown which one does. The active program has just ended, and another takes over within
     /// one and a quarter times `order_ttl_ms`; or the store does not answer.

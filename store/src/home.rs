@@ -25,6 +25,10 @@
 //! Whoever opens has read the tombstone as committed, and it names K. A step may be late by any time. Had the tag moved on and come back
 //! meanwhile, B's row would have another key space, since it is drawn anew whenever a closed row is to open, and the late step changes nothing.
 //!
+//! **A tag that tables have left** stays in its store. Native ids go on where its ids ended; its generation says so, with the rules of the store without
+//! tags, and key ports give no more of it. In another store nothing would say so. So such a row is not closed in another's favour, neither by a move
+//! nor when the tag was dropped and is made elsewhere (`store/tag_left`).
+//!
 //! **Who may reserve.** The open row lists in which other stores the tag is closed (`closed_in`, by marks of their addresses). A program that is
 //! configured with a store that is not among them reserves nothing ([`keywright_core::Cause::TagHomeUnknown`]) until `keywright init`, or a move, has
 //! closed the tag there. Closed rows stay: only a move opens one, and it closes the open one before. So what the list says stays true, and a

@@ -31,6 +31,7 @@ pub(crate) mod tag_admin;
 pub(crate) mod tag_change;
 pub(crate) mod tag_denied;
 pub(crate) mod tag_hiding;
+pub(crate) mod tag_left;
 pub(crate) mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;

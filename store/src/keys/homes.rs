@@ -10,6 +10,7 @@ use crate::home::{HomeRow, Plan, Refused, Standing, leads_to};
 use crate::store::advance::{AdvanceTag, By};
 use crate::store::home_rows::{ClaimHome, FoundHome, OpenHome, RecordClosed};
 use crate::store::tag_admin::{CreateTag, TagOptions};
+use crate::store::tag_left::left_by_tables;
 
 /// What others say when a tag's row says that its ids come from them.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Keys {
             return Err(Failure::new(Cause::TagOrdered, message));
         }
         // Else a row would be left that waits in vain.
-        if let Some(failure) = self.open_elsewhere(tag).await {
+        if let Some(failure) = self.refused_elsewhere(tag).await {
             return Err(failure);
         }
         let create = CreateTag {
@@ -80,6 +81,7 @@ impl Keys {
     async fn open_at_home(&self, tag: &Tag) -> Result<Vec<String>, Failure> {
         let home = self.home_of(tag);
         let found = home.found_here(tag).await?;
+        self.refuse_left(tag, home, &found)?;
         let closed = self
             .close_elsewhere(
                 tag,
@@ -118,7 +120,7 @@ impl Keys {
             Stands::Others => return self.settle_others(tag).await,
             Stands::Row(_) | Stands::Nothing => {
                 let missing = || Refused::Missing.failure(tag.as_str(), home.store_name());
-                return Err(self.open_elsewhere(tag).await.unwrap_or_else(missing));
+                return Err(self.refused_elsewhere(tag).await.unwrap_or_else(missing));
             }
         };
         match &found.row.standing {
@@ -130,14 +132,14 @@ impl Keys {
                     home.store_name()
                 )))
             }
-            Standing::Opening(None) => match self.open_elsewhere(tag).await {
+            Standing::Opening(None) => match self.refused_elsewhere(tag).await {
                 None => self.open_at_home(tag).await,
                 Some(failure) => Err(failure),
             },
             Standing::Open => self.settle_open(tag, home, &found).await,
             Standing::Elsewhere(_) => {
                 let others = || Refused::AnothersIds.failure(tag.as_str(), home.store_name());
-                Err(self.open_elsewhere(tag).await.unwrap_or_else(others))
+                Err(self.refused_elsewhere(tag).await.unwrap_or_else(others))
             }
             Standing::Native(heir) => {
                 let refused = Refused::Native(heir.clone());
@@ -153,6 +155,7 @@ impl Keys {
         home: &Keys,
         found: &FoundHome,
     ) -> Result<Vec<String>, Failure> {
+        self.refuse_left(tag, home, found)?;
         if found.row.key_space.is_empty() {
             let message = format!("tag \"{tag}\" was made by hand, and has no key_space_id");
             let failure = Failure::new(Cause::BoundDamaged, message);
@@ -199,20 +202,32 @@ impl Keys {
         Ok(self.close_elsewhere(tag, its, &[]).await?.since_now)
     }
 
-    /// That a tag is open in a store where it is not at home, as far as those answer.
-    async fn open_elsewhere(&self, tag: &Tag) -> Option<Failure> {
+    /// Why a tag is not opened where it is at home, as far as the other stores answer: it is open in one of them, or tables have left it there.
+    async fn refused_elsewhere(&self, tag: &Tag) -> Option<Failure> {
         let home = self.home_of(tag).store_name();
         for keys in self.all().filter(|keys| keys.store_name() != home) {
-            let is_there = match keys.stands_here(tag).await {
-                Ok(Stands::Row(found)) => is_open(&found),
-                Ok(Stands::Others) => true,
-                Ok(Stands::Nothing) | Err(_) => false,
+            let open = || Some(open_in_another(tag, keys.store_name(), home));
+            let refused = match keys.stands_here(tag).await {
+                Ok(Stands::Row(found)) if is_open(&found) => open(),
+                Ok(Stands::Row(found)) => found.is_left_by_tables.then(|| left_by_tables(tag)),
+                Ok(Stands::Others) => open(),
+                Ok(Stands::Nothing) | Err(_) => None,
             };
-            if is_there {
-                return Some(open_in_another(tag, keys.store_name(), home));
+            if refused.is_some() {
+                return refused;
             }
         }
         None
+    }
+
+    /// A tag that tables have left is not opened where key ports do not hear of it. They follow the rules of the store without tags alone, and another
+    /// store may have been that before.
+    fn refuse_left(&self, tag: &Tag, home: &Keys, found: &FoundHome) -> Result<(), Failure> {
+        let is_heard = home.store_name() == self.store_name();
+        match found.is_left_by_tables && !is_heard {
+            true => Err(left_by_tables(tag)),
+            false => Ok(()),
+        }
     }
 
     /// Closes a tag in all other stores. Those that are listed need not answer.

@@ -8,6 +8,7 @@ use crate::elsewhere::{Stands, is_open};
 use crate::failure::Failure;
 use crate::home::{HomeRow, OPEN_NOWHERE, Refused, Source, Standing, leads_to};
 use crate::store::home_rows::{CheckMovable, CloseHome, FoundHome, OpenHome, PrepareHome};
+use crate::store::tag_left::left_by_tables;
 
 impl Keys {
     /// What a move of a tag to this store would begin with, and where it is now.
@@ -24,6 +25,7 @@ impl Keys {
         let left_for = opening.map(|found| Standing::Elsewhere(found.row.key_space.clone()));
         let others = self.ask_others(tag, to, left_for.as_ref()).await?;
         let is_there = there.as_ref().filter(|there| is_open(there));
+        let is_left_there = there.as_ref().is_some_and(|there| there.is_left_by_tables);
         match (is_there, others.open, others.left, others.silent) {
             (Some(_), Some((keys, _)), _, _) => {
                 Err(open_in_both(tag, keys.store_name(), target.store_name()))
@@ -41,6 +43,11 @@ impl Keys {
                     lists_target: listed.split(' ').any(|its| its == mark),
                 };
                 self.refuse_another_home(tag, to)?;
+                // In the store without tags key ports hear of it.
+                let is_heard = to == self.store_name();
+                if others.are_left_by_tables || is_left_there && !is_heard {
+                    return Err(left_by_tables(tag));
+                }
                 let ends = MoveEnds {
                     from,
                     target,
@@ -73,12 +80,14 @@ impl Keys {
             silent: None,
             above: 1,
             rows: Vec::new(),
+            are_left_by_tables: false,
         };
         for keys in self.all().filter(|keys| keys.store_name() != target) {
             match keys.stands_here(tag).await {
                 Ok(Stands::Row(found)) => {
                     others.above = others.above.max(found.row.free);
                     others.rows.push(found.row.clone());
+                    others.are_left_by_tables |= found.is_left_by_tables;
                     match (&others.open, is_open(&found)) {
                         (Some((first, _)), true) => {
                             return Err(open_in_both(tag, first.store_name(), keys.store_name()));
@@ -143,6 +152,8 @@ struct SaidByOthers {
     /// The first id that none of them gave. Going on higher than need be does no harm.
     above: u64,
     rows: Vec<HomeRow>,
+    /// By the rules of one of them tables have left the tag.
+    are_left_by_tables: bool,
 }
 
 /// Where a tag is, before it moves.

@@ -12,6 +12,7 @@ use keywright_core::{Cause, Step, Tag};
 use super::tag_admin::TagOptions;
 use super::tag_denied::ordered;
 use super::tag_hiding::hiding_of;
+use super::tag_left::is_left_by_tables;
 use super::tag_read::{is_dropped, key_space, order_of, read_row, standing_of};
 use super::{Link, Row, Store, StoreError, Transaction, Value, column, values};
 use crate::failure::Failure;
@@ -45,6 +46,8 @@ pub(crate) struct FoundHome {
     pub(crate) rate_per_s: u64,
     /// How programs reserve of it.
     pub(crate) options: TagOptions,
+    /// Tables went over to it and left it, by the rules of this store.
+    pub(crate) is_left_by_tables: bool,
 }
 
 impl TagIn {
@@ -104,6 +107,7 @@ impl TagIn {
             closed_in,
             rate_per_s: read.last.map_or(0, |last| last.rate_per_s),
             options: own_options(&row, store, options)?,
+            is_left_by_tables: is_left_by_tables(tag, &row, link).await?,
         })))
     }
 

@@ -10,6 +10,7 @@ use super::tag_admin::rule_for;
 use super::tag_change::row_of;
 use super::tag_denied::ordered;
 use super::tag_hiding::hiding_of;
+use super::tag_left::{is_left_by_tables, left_by_tables};
 use super::tag_read::{heir_of, key_space, order_of, read_row};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
@@ -96,6 +97,10 @@ async fn find(
         Ok(heir) => heir,
         Err(failure) => return Ok(Err(failure)),
     };
+    // The database would issue what tables number natively. One that has an heir was closed before tables could leave it.
+    if heir.is_none() && is_left_by_tables(tag, &row, link).await? {
+        return Ok(Err(left_by_tables(tag)));
+    }
     let number: u64 = column(&row, "number")?;
     let select = "SELECT move_number FROM keywright_moved WHERE tag = ? AND system_id = ? AND database_oid = ?";
     let values = values![tag.as_str(), lineage.system.as_str(), lineage.database];

@@ -36,7 +36,7 @@ pub async fn takes(keys: &Keys, by: &str, log: &IssuedLog) -> std::result::Resul
     Ok(())
 }
 
-async fn some_steps(moving: &mut Relocating, steps: usize) -> std::result::Result<(), Failure> {
+pub async fn some_steps(moving: &mut Relocating, steps: usize) -> std::result::Result<(), Failure> {
     for _ in 0..steps {
         assert!(matches!(moving.advance().await?, MoveProgress::Took(_)));
     }

@@ -26,6 +26,7 @@ mod homes;
 mod late_rests;
 mod late_tables;
 mod leases;
+mod left;
 mod manual_clock;
 mod marked;
 mod moved_connection;

@@ -25,7 +25,12 @@ const HEIR_NAMED: usize = 2;
 /// After so many the heir has committed.
 const RETURNED: usize = 3;
 
-async fn moving(keys: Keys, server: &PgServer, to: MovedTo, lost: Option<u64>) -> Result<Moving> {
+pub async fn moving(
+    keys: Keys,
+    server: &PgServer,
+    to: MovedTo,
+    lost: Option<u64>,
+) -> Result<Moving> {
     let settings = DatabaseSettings::new(&RawDatabase {
         url: server.url("shop"),
         ..RawDatabase::default()
@@ -42,7 +47,7 @@ async fn some_steps(moving: &mut Moving, steps: usize) -> std::result::Result<()
     Ok(())
 }
 
-async fn all_steps(moving: &mut Moving) -> std::result::Result<usize, MoveError> {
+pub async fn all_steps(moving: &mut Moving) -> std::result::Result<usize, MoveError> {
     let mut steps = 0;
     while let MoveProgress::Took(_) = moving.advance().await? {
         steps += 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
-    wait_until,
+    scratch_dir, wait_until,
 };
 
 use super::{PASSWORD, client_as, ok};
@@ -113,6 +113,25 @@ fn keys_follow_tables_that_go_over_to_the_tag_and_leave_it() -> Result<()> {
             &["KEYS_LEFT tables have left segment:orders"],
         );
     }
+
+    // Nor does it give them from another store.
+    let scratch = scratch_dir()?;
+    let file = scratch.path().join("far.db");
+    let with_far = |pattern: &str| ProxyConfig {
+        store_url: store.clone(),
+        further_stores: vec![format!(
+            "name = \"far\"\nurl = \"file:{}\"\nany_file_system = true\ntags = [\"{pattern}\"]\n",
+            file.display()
+        )],
+        key_ports: vec![NAMES.to_owned()],
+        ..ProxyConfig::default()
+    };
+    ProxyProcess::said(&with_far("nothing"), &["init"])?;
+    let moves = ["tag", "move", "orders", "--to-store", "far"];
+    let moved = ProxyProcess::command(&with_far("orders"), &moves)?;
+    assert!(!moved.status.success(), "{moved:?}");
+    let told = String::from_utf8([moved.stdout, moved.stderr].concat())?;
+    assert_has(&told, &["tables have left tag \"orders\""]);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::super::returned::discard_all;
 use super::super::switch_rows::{lock, rules};
 use super::super::tag_admin::TagOptions;
+use super::super::tag_left::left_by_tables;
 use super::super::{Link, StoreError, Transaction, values};
 use super::TagIn;
 use crate::failure::Failure;
@@ -57,6 +58,10 @@ impl ClaimHome {
                     return Ok(Err(self.of.made_meanwhile()));
                 }
             }
+            // The home would give what they number natively.
+            (Plan::Change(_), Some(found)) if found.is_left_by_tables => {
+                return Ok(Err(left_by_tables(&self.of.tag)));
+            }
             (Plan::Change(_), Some(found)) => {
                 let set = "heir = ?, dropped_ms = NULL";
                 let values = values![elsewhere.text()];
@@ -95,6 +100,10 @@ impl CloseHome {
             Ok(found) => found,
             Err(failure) => return Ok(Err(failure)),
         };
+        // Also where it is closed already: nothing is to open then.
+        if found.as_ref().is_some_and(|found| found.is_left_by_tables) {
+            return Ok(Err(left_by_tables(&self.of.tag)));
+        }
         let plan = plan_close(found.as_ref().map(|found| &found.row), &self.target);
         let plan = match plan {
             Ok(plan) => plan,
