@@ -38,6 +38,17 @@ fn shown(highest: Option<(u64, Origin)>) -> String {
     }
 }
 
+/// What the stores say of a rule's tag.
+#[derive(Clone, Copy)]
+struct OfTag {
+    /// The largest id that may have been issued.
+    given: Option<u64>,
+    /// Any key may have been issued.
+    is_hidden: bool,
+    /// It is in a further store: the rule may be in force since before it moved there.
+    may_have_moved: bool,
+}
+
 /// The largest id of a rule's tag that may have been issued: also such as no row has. `None`: that is not known.
 fn given(configured: &Configured, tags: &[TagListing]) -> Option<u64> {
     let KeySpec::Segment(tag) = &configured.spec else {
@@ -117,7 +128,14 @@ pub async fn statements(
             of_rule(
                 &mut out,
                 (index, configured),
-                (given(configured, tags), is_hidden(configured, tags)),
+                OfTag {
+                    given: given(configured, tags),
+                    is_hidden: is_hidden(configured, tags),
+                    may_have_moved: configured
+                        .spec
+                        .tag()
+                        .is_some_and(|tag| config.store.further_store_of(tag).is_some()),
+                },
                 &shards,
             );
         }
@@ -132,7 +150,7 @@ fn written(pattern: &Pattern) -> String {
 fn of_rule(
     out: &mut String,
     (index, configured): (usize, &Configured),
-    (given, is_hidden): (Option<u64>, bool),
+    of_tag: OfTag,
     shards: &[Shard],
 ) {
     let columns = || shards.iter().flat_map(|shard| shard.of_rule(index));
@@ -153,16 +171,16 @@ fn of_rule(
     if tables == 0 {
         return;
     }
-    steps_before(out, configured, is_hidden);
+    steps_before(out, configured, of_tag.is_hidden);
     if tables > 1 {
         let _ = writeln!(
             out,
             "--    A server counts for each table by itself: ids are unique within a table from now on, no longer over all {tables}."
         );
     }
-    let floor = given.unwrap_or(0);
+    let floor = of_tag.given.unwrap_or(0);
     let highest = highest.map_or(0, |(id, _)| id).max(floor);
-    above_what(out, given, highest);
+    above_what(out, of_tag.given, highest);
     for (number, shard) in shards.iter().enumerate() {
         let floor = match shards.len() {
             1 => floor,
@@ -170,7 +188,7 @@ fn of_rule(
         };
         of_shard(out, index, shard, (number + 1, shards.len()), floor);
     }
-    step_behind(out, configured);
+    step_behind(out, configured, of_tag.may_have_moved);
 }
 
 /// What comes before the statements.
@@ -230,22 +248,39 @@ fn above_what(out: &mut String, given: Option<u64>, highest: u64) {
 }
 
 /// What comes behind the statements.
-fn step_behind(out: &mut String, configured: &Configured) {
-    let name = written(&configured.rule.table);
-    let _ = match configured.is_switched {
-        true => writeln!(
-            out,
-            "-- 4. On the store, so that no program that starts takes them for tables with keys:\n\
-             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};\n\
-             --    Then let writers go on, with the servers or with programs that no longer have the rule.",
+fn step_behind(out: &mut String, configured: &Configured, may_have_moved: bool) {
+    let on_store = match (configured.is_switched, may_have_moved) {
+        (true, _) => {
+            Some("On the store, so that no program that starts takes them for tables with keys:")
+        }
+        (false, true) => Some(
+            "On the store without tags, where the rule may be in force since before its tag moved:",
+        ),
+        (false, false) => None,
+    };
+    let mut steps = Vec::new();
+    if let Some(on_store) = on_store {
+        let name = written(&configured.rule.table);
+        steps.push(format!(
+            "{on_store}\n-- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};",
             in_comment(&quoted_string(&name)),
             in_comment(&quoted_string(&configured.rule.column))
-        ),
-        false => writeln!(
-            out,
-            "-- 4. Let writers go on, with the servers or with programs that no longer have the rule."
-        ),
+        ));
+    }
+    // Of those that are switched, key ports hear it of the store.
+    if let Some(tag) = configured.spec.tag().filter(|_| !configured.is_switched) {
+        steps.push(format!(
+            "Take tag \"{tag}\" out of every key port: native ids go on where its ids ended."
+        ));
+    }
+    let let_writers = match steps.is_empty() {
+        true => "Let writers",
+        false => "Then let writers",
     };
+    steps.push(format!(
+        "{let_writers} go on, with the servers or with programs that no longer have the rule."
+    ));
+    let _ = writeln!(out, "-- 4. {}", steps.join("\n--    "));
 }
 
 /// A name as it may stand in a comment, which ends with its line: what stands behind a line's end in the name of a table that somebody made

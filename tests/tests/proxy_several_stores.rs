@@ -398,7 +398,7 @@ fn tables_get_keys_of_tags_in_either_store() -> Result<()> {
     assert!(insert(&stays, "orders")? > 3);
     assert!(insert(&stays, "bills")? > 500);
     ProxyProcess::said(&new, &["tag", "move", "orders", "--to-store", "far"])?;
-    let comes = ProxyProcess::start(new)?;
+    let comes = ProxyProcess::start(new.clone())?;
     let first = insert(&comes, "orders")?;
     // The old one uses up what it holds, which lies below.
     let mut refusal = None;
@@ -416,5 +416,15 @@ fn tables_get_keys_of_tags_in_either_store() -> Result<()> {
         let native = server.run("shop", &format!("INSERT INTO {table} (a) VALUES (9)"));
         assert!(native.is_err(), "{table} has no fence");
     }
+    // No switch rolls them back there, so this names what else a switch would see to.
+    let said = ProxyProcess::said(&new, &["release", "--rule", "shop.orders"])?;
+    assert_has(
+        &said,
+        &[
+            "-- 4. On the store without tags",
+            "-- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = 'shop.orders'",
+            "Take tag \"orders\" out of every key port",
+        ],
+    );
     Ok(())
 }
