@@ -107,6 +107,13 @@ impl Buffer {
         first.remaining().max(second.remaining())
     }
 
+    /// The lowest index that is left.
+    pub fn lowest(&self) -> Option<u64> {
+        let slots = self.slots.iter();
+        let left = slots.filter(|slot| slot.remaining() > 0);
+        left.map(SegmentWord::cursor).min()
+    }
+
     /// First index above everything published.
     pub fn hi(&self) -> u64 {
         let [first, second] = &self.slots;

@@ -29,7 +29,10 @@ pub use diagnose::{diagnose, unmatched};
 pub use elsewhere::elsewhere;
 pub use fence::{apply_fence, left_fences, unfenced};
 pub use finding::{Finding, Severity};
-pub use highest::{Highest, Origin, Unknown, highest_ids, read_highest_ids};
+pub use highest::{
+    Highest, Origin, Unknown, highest_ids, highest_ids_of_new, read_highest_ids,
+    read_highest_ids_of_new,
+};
 pub use inspect::{Extent, inspect, replication};
 pub use key_column::{KeyColumn, Partitions};
 pub use matched::key_columns;

@@ -102,6 +102,8 @@ struct Sources {
     /// Those of readable keys that come from several stores.
     over_buckets: HashMap<KeySpec, Source>,
     segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
+    /// First ids that are given of tags, where tables have ids of their own below.
+    left_out: HashMap<Tag, u64>,
     times: Vec<Arc<TimeSupply>>,
     /// What was said of the store by those that draw ranges from it.
     news: Arc<StoreNews>,
@@ -245,6 +247,9 @@ impl Keys {
             self.0.store.note_seen(tag, bound);
         }
         let supply = Arc::new(supply);
+        if let Some(first) = sources.left_out.get(tag) {
+            supply.leave_out(*first);
+        }
         sources.segments.insert(key, Arc::clone(&supply));
         let elsewhere = self.elsewhere_to_ask();
         let store = Arc::clone(&self.0.store);

@@ -1,8 +1,8 @@
 //! Keys of every kind keep to what is theirs, however an INSERT comes.
 
 use keywright_testkit::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, assert_has,
-    make_store,
+    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
+    make_store, wait_until,
 };
 
 keywright_testkit::on_both_flavours!(
@@ -10,6 +10,8 @@ keywright_testkit::on_both_flavours!(
     a_small_key_space_is_used_to_its_end,
     a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
     tags_begin_above_what_tables_have,
+    a_reload_goes_on_above_what_tables_have_that_come_to_a_tag,
+    a_reload_that_cannot_see_what_tables_have_is_refused,
     a_tag_that_went_back_keeps_no_other_from_being_made,
 );
 
@@ -250,6 +252,111 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
         &output,
         &["ids that a tag is still to give is not known of 127.0.0.1:2: there is no admin url"],
     );
+    Ok(())
+}
+
+/// Odd numbers of a tag, which the switch does not follow.
+fn with_odd(config: ProxyConfig, table: &str) -> ProxyConfig {
+    let mut config = config.rule(table, "stride:t");
+    if let Some(rule) = config.rules.last_mut() {
+        rule.push_str("offset = 1\nincrement = 2\n");
+    }
+    config
+}
+
+/// Has a program go by another configuration; which of both lines its log says then.
+fn reloaded(proxy: &mut ProxyProcess, config: &ProxyConfig) -> Result<bool> {
+    const OUTCOMES: [&str; 2] = [
+        "connections follow the rules as they are now",
+        "reload failed, keeping the previous configuration",
+    ];
+    let counts = |proxy: &ProxyProcess| {
+        let log = proxy.log();
+        OUTCOMES.map(|line| log.matches(line).count())
+    };
+    let before = counts(proxy);
+    proxy.reload(config.clone())?;
+    wait_until("the reload", WAIT_MAX, || Ok(counts(proxy) != before))?;
+    Ok(counts(proxy)[0] > before[0])
+}
+
+/// What the program has reserved lies among the ids of such a table, whether the tag is raised before or not.
+fn a_reload_goes_on_above_what_tables_have_that_come_to_a_tag(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE come; USE come;
+         CREATE TABLE here (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE gone LIKE here; CREATE TABLE above LIKE here; CREATE TABLE among LIKE here;
+         CREATE TABLE far LIKE here;
+         INSERT INTO gone (id) VALUES (40); DELETE FROM gone; INSERT INTO above (id) VALUES (70000);
+         INSERT INTO far (id) VALUES (8000000000000000000)",
+    )?;
+    let store = make_store(&server, "store_come", &[("t", 1)])?;
+    let mut config = with_odd(ProxyConfig::before(&server, &store), "come.here");
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    let insert = |proxy: &ProxyProcess, table: &str| -> Result<u64> {
+        let sql = format!("INSERT INTO {table} (a) VALUES (1)");
+        Ok(proxy.wire("come")?.run(sql)?.last_insert_id)
+    };
+    assert_eq!(insert(&proxy, "here")?, 1);
+    let mut comes = |proxy: &mut ProxyProcess, table: &str, highest: u64| -> Result<()> {
+        config = with_odd(config.clone(), &format!("come.{table}"));
+        assert!(reloaded(proxy, &config)?, "{}", proxy.log());
+        let id = insert(proxy, table)?;
+        assert!(id > highest, "{id} may have been a row's of {table}");
+        assert_eq!(id % 2, 1);
+        assert!(insert(proxy, "here")? > id);
+        Ok(())
+    };
+    // The row with the highest id is gone.
+    comes(&mut proxy, "gone", 40)?;
+    comes(&mut proxy, "above", 70_000)?;
+    let bound = "SELECT hi FROM keywright_segment WHERE tag = 't'";
+    let bound: u64 = server.run("store_come", bound)?.concat().concat().parse()?;
+    server.run(
+        "come",
+        &format!("INSERT INTO among (id) VALUES ({})", bound - 1),
+    )?;
+    comes(&mut proxy, "among", bound - 1)?;
+    let before = insert(&proxy, "here")?;
+    assert!(!reloaded(&mut proxy, &with_odd(config, "come.far"))?);
+    assert_has(
+        &proxy.log(),
+        &[
+            "`come`.`far` has ids up to 8000000000000000000: to go on above them would use up most of its ids",
+        ],
+    );
+    assert!((before..before + 5_000).contains(&insert(&proxy, "here")?));
+    Ok(())
+}
+
+fn a_reload_that_cannot_see_what_tables_have_is_refused(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE unseen; USE unseen;
+         CREATE TABLE here (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE loose (id BIGINT, a INT, INDEX (a, id)); INSERT INTO loose VALUES (600, 1)",
+    )?;
+    let store = make_store(&server, "store_unseen", &[("t", 1)])?;
+    let config = with_odd(ProxyConfig::before(&server, &store), "unseen.here");
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    assert!(!reloaded(&mut proxy, &with_odd(config, "unseen.loose"))?);
+    assert_has(
+        &proxy.log(),
+        &["is not known of `unseen`.`loose`: no index begins with `id`"],
+    );
+    let mut wire = proxy.wire("unseen")?;
+    wire.run("INSERT INTO loose (a) VALUES (2)")?;
+    let given = wire.rows("SELECT COUNT(id) FROM loose")?;
+    assert_eq!(
+        given,
+        [["1"]],
+        "a rule that did not come into force gave a key"
+    );
+    let done = wire.run("INSERT INTO here (a) VALUES (1)")?;
+    assert_eq!(done.last_insert_id, 1);
     Ok(())
 }
 

@@ -43,11 +43,13 @@ fn only_ascending_ranges_are_published() {
 #[test]
 fn the_rest_is_taken_once() {
     let buffer = Buffer::new();
+    assert_eq!(buffer.lowest(), None);
     assert!(buffer.publish(1, 11, 50));
     assert!(buffer.publish(100, 120, 50));
     assert_eq!(buffer.take(3), Some(1));
+    assert_eq!(buffer.lowest(), Some(4));
     assert_eq!(buffer.take_rest(), [(4, 11), (100, 120)]);
-    assert_eq!(buffer.take(1), None);
+    assert_eq!((buffer.take(1), buffer.lowest()), (None, None));
     assert_eq!(buffer.take_rest(), []);
 }
 

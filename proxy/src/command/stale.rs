@@ -1,10 +1,11 @@
-//! Tags that are to give ids which tables have already: their store went back, or somebody brought ids of his own.
+//! Tags that are to give ids which tables have already: their store went back, somebody brought ids of his own, or the tables are new to them.
 
+use anyhow::{Result, bail};
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::schema::{self, Highest, Origin, Unknown};
 use keywright_session::{Mode, OnExplicit};
-use keywright_store::Keys;
+use keywright_store::{Failure, Keys, TagListing};
 
 use super::init::largest_of;
 
@@ -105,4 +106,79 @@ pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
             Err(failure) => tracing::warn!(%failure, "{}", its.told(config)),
         }
     }
+}
+
+/// Has tags go on above the ids of tables that come to them by a configuration which is read while the program runs: what it has reserved may lie among
+/// these ids. `before`: the configuration in force.
+///
+/// # Errors
+/// What the tables have is not known, or a tag cannot go on above it.
+pub(super) async fn go_above_new_tables(
+    config: &Config,
+    before: &Config,
+    keys: &Keys,
+) -> Result<()> {
+    let (highest, unknown) = schema::read_highest_ids_of_new(config, before).await;
+    if !unknown.is_empty() {
+        let unknown = unknown.into_iter().map(|unknown| unknown.what);
+        bail!(
+            "whether tables of new rules have ids that a tag is still to give is not known of {}. A start takes such rules with a warning: before it, \
+             keywright advance TAG --above N, the highest id of these tables",
+            unknown.collect::<Vec<_>>().join(", ")
+        );
+    }
+    // An empty table has none.
+    for highest in highest.into_iter().filter(|highest| highest.id > 0) {
+        let above = match keys.home_of(&highest.tag).gives_ranges_only() {
+            // Nobody raises there: ranges among these ids are refused, as after a start.
+            true => highest.id,
+            false => raise_above_new(&highest, config, keys).await?,
+        };
+        keys.leave_out(&highest.tag, above);
+    }
+    Ok(())
+}
+
+/// Raises a tag above an id, also where its rows say more: what was handed back may lie below. The highest id that is left out.
+async fn raise_above_new(highest: &Highest, config: &Config, keys: &Keys) -> Result<u64> {
+    let Highest { tag, id, table, .. } = highest;
+    let failed = |failure: Failure| {
+        anyhow::anyhow!("tag \"{tag}\" cannot go on above {id}, as {table} needs it to: {failure}")
+    };
+    // Its store alone: others may be away.
+    let listings = keys.home_of(tag).by_itself().tags().await.map_err(failed)?;
+    let Some(listing) = listing_of(&listings, tag) else {
+        bail!("the store does not list tag \"{tag}\"");
+    };
+    let its = Stale {
+        highest: highest.clone(),
+        next: listing.next,
+        step: listing.step,
+    };
+    let is_stale = *id >= listing.next;
+    if is_stale && !its.is_in_reach(config) {
+        bail!(
+            "{}: to go on above them would use up most of its ids. Use another tag, or keywright advance {tag} --above {id} --use-up",
+            its.seen()
+        );
+    }
+    // What clients bring natively until they follow the rules, and others until the fence stands: as much as a start leaves, or half of what is left.
+    let left = listing.id_max.unwrap_or(u64::MAX).saturating_sub(*id);
+    let above = id.saturating_add(listing.step.saturating_mul(2).min(left / 2));
+    keys.raise(tag, above).await.map_err(failed)?;
+    if is_stale {
+        tracing::info!(
+            "{}: it goes on above them, as after keywright init",
+            its.seen()
+        );
+    }
+    Ok(above)
+}
+
+/// Only Keywright's own table is known to tell names in another case apart.
+fn listing_of<'l>(listings: &'l [TagListing], tag: &Tag) -> Option<&'l TagListing> {
+    let mut exactly = listings.iter();
+    let exactly = exactly.find(|listing| listing.tag == tag.as_str());
+    let mut alike = listings.iter();
+    exactly.or_else(|| alike.find(|listing| listing.tag.eq_ignore_ascii_case(tag.as_str())))
 }

@@ -3,12 +3,14 @@
 use std::fmt;
 
 use keywright_core::Tag;
+use keywright_session::{Mode, Pattern, Rules};
+use keywright_store::KeySpec;
 
 use super::inspect::Extent;
 use super::key_column::KeyColumn;
-use super::matched::key_columns;
+use super::matched::{key_columns, plain_rules};
 use super::take::{Taken, take_all};
-use crate::config::Config;
+use crate::config::{Config, Configured};
 
 /// What says that an id was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,62 @@ pub async fn read_highest_ids(config: &Config) -> (Vec<Highest>, Vec<Unknown>) {
 
 /// The same out of snapshots.
 pub fn highest_ids(config: &Config, taken: &[Taken<'_>]) -> (Vec<Highest>, Vec<Unknown>) {
+    among(config, taken, None)
+}
+
+/// The highest ids among the tables that come to a tag by a configuration, and had no keys of it by the one `before`, where the switch does not take
+/// tables over above all their ids. No server is asked if there can be no such table.
+pub async fn read_highest_ids_of_new(
+    config: &Config,
+    before: &Config,
+) -> (Vec<Highest>, Vec<Unknown>) {
+    let mut rules = config.rules.iter();
+    if !rules.any(|rule| numbers(rule).is_some()) || by_tables(config) == by_tables(before) {
+        return (Vec::new(), Vec::new());
+    }
+    highest_ids_of_new(config, before, &take_all(config, Extent::Ids).await)
+}
+
+/// The same out of snapshots.
+pub fn highest_ids_of_new(
+    config: &Config,
+    before: &Config,
+    taken: &[Taken<'_>],
+) -> (Vec<Highest>, Vec<Unknown>) {
+    among(config, taken, Some(before))
+}
+
+/// The numbers that a rule gives, and the column that gets them.
+type Numbers<'a> = (&'a KeySpec, &'a str);
+
+/// Those of a rule of a tag that the switch does not follow.
+fn numbers(configured: &Configured) -> Option<Numbers<'_>> {
+    let gives_keys = !configured.is_switched && configured.rule.mode == Mode::Rewrite;
+    let is_of_tag = configured.spec.tag().is_some();
+    (gives_keys && is_of_tag).then_some((&configured.spec, configured.rule.column.as_str()))
+}
+
+/// All rules by the tables that they are for: the order, too, decides which rule a table has.
+fn by_tables(config: &Config) -> Vec<(&Pattern, Option<Numbers<'_>>)> {
+    let rules = config.rules.iter();
+    rules.map(|of| (&of.rule.table, numbers(of))).collect()
+}
+
+/// Whether a table comes to a tag, by its rule and by the one that it had before. A column that holds no numbers gets none.
+fn comes_to_a_tag(column: &KeyColumn, config: &Config, before: &Config, rules: &Rules) -> bool {
+    let now = config.rules.get(column.rule).and_then(numbers);
+    let had = rules.find(column.schema.as_bytes(), column.table.as_bytes());
+    let had = had.and_then(|(at, _)| before.rules.get(at));
+    let holds_numbers = column.auto_increment || column.integer_max().is_some();
+    holds_numbers && now.is_some() && now != had.and_then(numbers)
+}
+
+/// `before`: only of tables that come to their tags, and had no keys of them by that configuration.
+fn among(
+    config: &Config,
+    taken: &[Taken<'_>],
+    before: Option<&Config>,
+) -> (Vec<Highest>, Vec<Unknown>) {
     let mut all: Vec<Highest> = Vec::new();
     let mut unknown = Vec::new();
     for Taken { listener, snapshot } in taken {
@@ -91,6 +149,10 @@ pub fn highest_ids(config: &Config, taken: &[Taken<'_>]) -> (Vec<Highest>, Vec<U
         };
         let mut columns = key_columns(snapshot, config);
         columns.sort_by_key(|column| column.rule);
+        if let Some(before) = before {
+            let rules = plain_rules(before, &snapshot.server);
+            columns.retain(|column| comes_to_a_tag(column, config, before, &rules));
+        }
         for column in columns {
             let configured = config.rules.get(column.rule);
             let Some(tag) = configured.and_then(|configured| configured.spec.tag()) else {

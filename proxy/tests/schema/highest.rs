@@ -2,7 +2,9 @@
 
 use keywright_proxy::config::Config;
 use keywright_proxy::schema::{Count, NativeIds};
-use keywright_proxy::schema::{Snapshot, Table, Taken, counting, highest_ids};
+use keywright_proxy::schema::{
+    Highest, Snapshot, Table, Taken, Unknown, counting, highest_ids, highest_ids_of_new,
+};
 
 use crate::build::{MARIADB, MYSQL, config, counted, plain, snapshot, with_rules};
 
@@ -13,15 +15,21 @@ fn with_largest(table: Table, largest: u64) -> Table {
     }
 }
 
-fn told(config: &Config, snapshots: Vec<anyhow::Result<Snapshot>>) -> (Vec<String>, Vec<String>) {
-    let taken: Vec<Taken<'_>> = snapshots
-        .into_iter()
+fn taken(config: &Config, snapshots: Vec<anyhow::Result<Snapshot>>) -> Vec<Taken<'_>> {
+    let snapshots = snapshots.into_iter();
+    snapshots
         .map(|snapshot| Taken {
             listener: &config.listeners[0],
             snapshot,
         })
-        .collect();
-    let (highest, unknown) = highest_ids(config, &taken);
+        .collect()
+}
+
+fn told(config: &Config, snapshots: Vec<anyhow::Result<Snapshot>>) -> (Vec<String>, Vec<String>) {
+    lines(highest_ids(config, &taken(config, snapshots)))
+}
+
+fn lines((highest, unknown): (Vec<Highest>, Vec<Unknown>)) -> (Vec<String>, Vec<String>) {
     let highest = highest
         .iter()
         .map(|highest| format!("{}: {}, {highest}", highest.tag, highest.id));
@@ -83,6 +91,69 @@ fn the_highest_is_of_all_servers_and_what_is_not_known_is_told() {
         [
             "`shop`.`loose`: no index begins with `id`",
             "127.0.0.1:1: connecting: it is away",
+        ]
+    );
+}
+
+/// Whether the switch does not follow a rule, and which rule a table had before, decide it.
+#[test]
+fn a_reload_looks_at_tables_that_come_to_a_tag_only() {
+    const ODD: &str = "offset = 1\nincrement = 2";
+    const EVEN: &str = "offset = 2\nincrement = 2";
+    const OBSERVE: &str = "offset = 1\nincrement = 2\nmode = \"observe\"";
+    let orders = ("shop.orders", "stride:t", ODD);
+    let bills = ("shop.bills", "stride:t", ODD);
+    let all = ("shop.*", "stride:t", ODD);
+    let (bills_9, orders_40) = (
+        "t: 9, the highest id in `shop`.`bills`",
+        "t: 40, the highest id in `shop`.`orders`",
+    );
+    for (before, now, expected) in [
+        (&[orders][..], &[orders][..], None),
+        (&[orders], &[orders, bills], Some(bills_9)),
+        (&[], &[all], Some(orders_40)),
+        (
+            &[("shop.orders", "stride:t", OBSERVE)],
+            &[orders],
+            Some(orders_40),
+        ),
+        (
+            &[orders],
+            &[("shop.orders", "stride:t", OBSERVE), bills],
+            Some(bills_9),
+        ),
+        (
+            &[orders],
+            &[("shop.orders", "stride:t", EVEN)],
+            Some(orders_40),
+        ),
+        // The wider rule has had the other tables.
+        (&[all], &[orders, bills], None),
+        (&[("shop.bills", "uuid_v7", ""), all], &[all], Some(bills_9)),
+        // The switch takes them over above their ids.
+        (&[orders], &[("shop.*", "segment:u", "")], None),
+    ] {
+        let (before, now) = (with_rules(before), with_rules(now));
+        let tables = vec![
+            with_largest(counted("orders", "bigint", 41), 40),
+            with_largest(counted("bills", "bigint", 10), 9),
+        ];
+        let taken = taken(&now, vec![Ok(snapshot(MYSQL, tables))]);
+        let (highest, unknown) = lines(highest_ids_of_new(&now, &before, &taken));
+        assert_eq!(highest, Vec::from_iter(expected));
+        assert_eq!(unknown, [""; 0]);
+    }
+    let tables = vec![plain("loose", "bigint"), plain("names", "varchar(36)")];
+    let away = Err(anyhow::anyhow!("it is away"));
+    let (before, now) = (with_rules(&[]), with_rules(&[all]));
+    let taken = taken(&now, vec![Ok(snapshot(MYSQL, tables)), away]);
+    let (highest, unknown) = lines(highest_ids_of_new(&now, &before, &taken));
+    assert_eq!(highest, [""; 0]);
+    assert_eq!(
+        unknown,
+        [
+            "`shop`.`loose`: no index begins with `id`",
+            "127.0.0.1:1: it is away",
         ]
     );
 }

@@ -33,6 +33,18 @@ impl Keys {
         keys.0.store.note_seen(tag, id.saturating_add(1));
     }
 
+    /// Tables have come to a tag that have ids up to this one: none of those is given by this program from here on. What it has reserved of ranges that
+    /// reach below is dropped. The store is not asked, and not told.
+    pub fn leave_out(&self, tag: &Tag, id: u64) {
+        let keys = self.further_of(tag).unwrap_or(self);
+        let mut sources = keys.sources();
+        let known = sources.left_out.entry(tag.clone()).or_default();
+        let first = id.saturating_add(1).max(*known);
+        *known = first;
+        let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
+        of_tag.for_each(|(_, supply)| supply.leave_out(first));
+    }
+
     /// Whether the store lets in who comes by other settings: user, password, TLS. One that is away may.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ use crate::tag_order::TagFacts;
 /// Why ranges are dropped that would have been given.
 const ANOTHER_TAG: &str = "the tag is another one in the store now";
 const LEFT: &str = "others have switched tables that have keys of the tag";
+const IN_TABLES: &str = "tables that have come to the tag have ids of their own there";
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]
@@ -54,6 +55,8 @@ struct Held {
     generation: Option<u64>,
     /// Whether nothing is given before a generation is followed.
     is_left: bool,
+    /// First id that is given: tables have ids of their own below.
+    first: u64,
     /// That of the first range, ever after.
     key_space: Option<Arc<str>>,
     /// What is kept, and is not in the buffer.
@@ -89,6 +92,7 @@ impl SegmentSupply {
                 origin: Origin::Nowhere,
                 generation: None,
                 is_left: false,
+                first: 0,
                 key_space: None,
                 tail: None,
             }),
@@ -249,6 +253,28 @@ impl SegmentSupply {
             return;
         }
         self.drop_rest(&mut held, ANOTHER_TAG);
+    }
+
+    /// Tables have ids below this one that nobody knew of before: none of those is given from here on. What is left of ranges that reach below is dropped,
+    /// and so is what is granted later of a request that was made before.
+    pub(crate) fn leave_out(&self, first: u64) {
+        {
+            let mut held = self.held();
+            held.first = held.first.max(first);
+            if self.lowest(&held).is_none_or(|lowest| lowest >= first) {
+                return;
+            }
+            self.drop_rest(&mut held, IN_TABLES);
+        }
+        self.demand.ask();
+    }
+
+    /// The lowest id that is left of what was reserved. Those of ordered tags are none of tables.
+    fn lowest(&self, held: &Held) -> Option<u64> {
+        let residue = self.residue.get()?;
+        let kept = held.tail.as_ref().map(|tail| tail.start);
+        let lowest = self.buffer.lowest().into_iter().chain(kept).min()?;
+        Some(residue.id_of(lowest))
     }
 
     /// Nothing is published meanwhile.

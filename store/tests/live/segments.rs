@@ -14,6 +14,7 @@ on_engines!(
     a_tag_ends_at_its_largest_id_and_never_wraps,
     strides_keep_to_their_remainder,
     a_gap_beyond_the_end_is_told_and_can_be_corrected,
+    what_tables_have_is_given_by_no_source,
 );
 
 #[test]
@@ -205,6 +206,31 @@ fn a_gap_beyond_the_end_is_told_and_can_be_corrected(engine: Engine) -> Result<(
             }
         };
         assert_eq!(taken.number(0), Some(120));
+        Ok(())
+    })
+}
+
+/// Neither by one that has reserved of it, nor by one that is made later.
+fn what_tables_have_is_given_by_no_source(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_left_out")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["orders", "bills"] {
+            keys.create_tag(&tag(name), &small_steps(100)).await?;
+        }
+        let orders = keys.source(&segment("orders"))?;
+        let first = orders.take(1, true).await?.number(0).unwrap();
+        // Among what is reserved, and above all that the store has given.
+        for id in [first + 3, first + 70_000] {
+            keys.leave_out(&tag("orders"), id);
+            let next = orders.take(7, true).await?.number(0).unwrap();
+            assert!(next > id, "{next} is not above {id}");
+        }
+        keys.leave_out(&tag("bills"), 500);
+        let bills = keys.source(&segment("bills"))?;
+        let next = bills.take(1, true).await?.number(0).unwrap();
+        assert!(next > 500, "{next} is not above 500");
         Ok(())
     })
 }

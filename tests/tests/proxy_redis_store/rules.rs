@@ -64,3 +64,41 @@ fn tables_get_keys_of_ranges_and_have_the_fence() -> Result<()> {
     assert_has(&told, &["mode = \"observe\" needs a store that keeps more"]);
     Ok(())
 }
+
+/// Ranges that the program has taken lie among the ids of a table that comes by a reload.
+#[test]
+fn a_reload_goes_on_above_what_a_table_has_that_comes() -> Result<()> {
+    let server = Upstream::start(Flavour::MariaDb)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE near;
+         CREATE TABLE near.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE near.u LIKE near.t",
+    )?;
+    let far = Far::start(KEYS)?;
+    let url = format!("redis://127.0.0.1:{}", far.port()?);
+    let mut config = ProxyConfig::before(&server, &url).rule("near.t", "segment:orders");
+    config.store = SMALL_RANGES.to_owned();
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    let mut wire = proxy.wire("near")?;
+    let mut last = 0;
+    for _ in 0..50 {
+        last = wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id;
+    }
+    let highest = last + 20;
+    server.run("near", &format!("INSERT INTO u (id) VALUES ({highest})"))?;
+    proxy.reload(config.rule("near.u", "segment:orders"))?;
+    wait_until("the reload", WAIT_MAX, || {
+        let is_done = "connections follow the rules as they are now";
+        Ok(proxy.log().contains(is_done))
+    })?;
+    let mut id = 0;
+    // A range that lies among these ids is refused, and so is who waits for it.
+    wait_until("a key", WAIT_MAX, || {
+        let done = proxy.wire("near")?.run("INSERT INTO u (a) VALUES (1)");
+        id = done.map_or(0, |done| done.last_insert_id);
+        Ok(id > 0)
+    })?;
+    assert!(id > highest, "{id} may have been a row's");
+    Ok(())
+}

@@ -15,6 +15,7 @@ use super::asked::standing;
 use super::{Running, tags};
 use crate::command::hidden;
 use crate::command::schema_refresh::SchemaRefresh;
+use crate::command::stale::go_above_new_tables;
 
 /// How often others hear of a program while it looks at servers, milliseconds.
 const BEAT_MS: u64 = 1_000;
@@ -78,7 +79,13 @@ impl Running<'_> {
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = in_force::effective_on_reload(&config, known.as_ref());
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
-        let begun = SchemaRefresh::begin(Arc::new(effective), counters, board, false);
+        let (before, keys) = (Arc::clone(&self.config), self.keys.clone());
+        let begun = async {
+            let begun = SchemaRefresh::begin(Arc::new(effective), counters, board, false).await?;
+            // As late as can be: by the rules before, clients bring native ids to tables that come to a tag.
+            go_above_new_tables(&config, &before, &keys).await?;
+            Ok::<_, anyhow::Error>(begun)
+        };
         let schema_refresh = match &mut self.switching {
             Some(switching) => switching.beat_during(begun).await?,
             None => {

@@ -9,7 +9,7 @@ use keywright_core::{Cause, TagExhausted};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::{ANOTHER_TAG, Origin, SegmentSupply};
+use super::{ANOTHER_TAG, Held, Origin, SegmentSupply};
 use crate::backoff::Backoff;
 use crate::elsewhere::Elsewhere;
 use crate::failure::Failure;
@@ -250,15 +250,16 @@ async fn reserve(
         owner,
         epoch: *epoch,
     });
-    let (generation, key_space, hi) = {
+    let (generation, key_space, hi, first) = {
         let held = supply.held();
-        (held.generation, held.key_space.clone(), supply.hi(&held))
+        let key_space = held.key_space.clone();
+        (held.generation, key_space, supply.hi(&held), held.first)
     };
     let floor = supply
         .residue
         .get()
         .map_or(0, |residue| floor_of(*residue, hi));
-    let floor = floor.max(supply.ordered.hi());
+    let floor = floor.max(supply.ordered.hi()).max(first);
     let request = ReservationRequest {
         store,
         tag: &supply.tag,
@@ -327,12 +328,9 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, need
     }
     // Held until the range is published: what comes late for an older generation is not.
     let mut held = supply.held();
-    let is_of_another = held
-        .generation
-        .is_some_and(|followed| followed != granted.generation);
-    if held.is_left || is_of_another {
+    if let Some(which) = outdated(&held, granted) {
         drop(held);
-        info!(tag = %supply.tag, "dropped a range of an older generation");
+        info!(tag = %supply.tag, "dropped a range {which}");
         supply.demand.ask();
         return true;
     }
@@ -365,6 +363,17 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, need
     note(supply, state, granted, end.saturating_sub(start));
     supply.demand.succeeded();
     true
+}
+
+/// Which range it is, where it was asked for before something that it must not be given after.
+fn outdated(held: &Held, granted: &Granted) -> Option<&'static str> {
+    let is_of_another = held
+        .generation
+        .is_some_and(|followed| followed != granted.generation);
+    if held.is_left || is_of_another {
+        return Some("of an older generation");
+    }
+    (granted.start < held.first).then_some("that begins below ids of tables")
 }
 
 fn note(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, keys: u64) {

@@ -154,6 +154,32 @@ fn ranges_of_an_older_generation_are_dropped_also_when_they_come_late() {
 }
 
 #[test]
+fn what_lies_among_ids_of_tables_is_dropped_also_when_it_comes_late() {
+    let tag = Tag::parse("orders").unwrap();
+    let name = "segment:orders".to_owned();
+    let class = Residue::new(2, 1).unwrap();
+    let supply = SegmentSupply::new(name, (tag, class), &LIMITS, seat());
+    let mut state = Refilling::new(&LIMITS);
+    let granted = |start, end| granted(class, start, end);
+    assert!(accept(&supply, &mut state, &granted(1, 21), 0));
+    assert!(supply.try_take(1, true).is_some());
+    // All that is left lies above.
+    supply.leave_out(3);
+    assert_eq!(supply.remaining(), 9);
+    supply.leave_out(4);
+    assert_eq!(supply.remaining(), 0);
+    supply.leave_out(31);
+    assert!(accept(&supply, &mut state, &granted(21, 41), 0));
+    assert_eq!(supply.remaining(), 0, "a late answer was believed");
+    // Never back.
+    supply.leave_out(5);
+    assert!(accept(&supply, &mut state, &granted(29, 51), 0));
+    assert_eq!(supply.remaining(), 0);
+    assert!(accept(&supply, &mut state, &granted(31, 51), 0));
+    assert_eq!(supply.remaining(), 10);
+}
+
+#[test]
 fn what_comes_late_of_keys_that_tables_have_left_is_dropped() {
     let tag = Tag::parse("orders").unwrap();
     let name = "segment:orders".to_owned();
