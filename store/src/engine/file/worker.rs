@@ -70,7 +70,8 @@ pub(super) fn is_doubtful<T>(answer: &Result<T, FileError>, shared: &SharedFile)
         return false;
     };
     let is_first = error.suspends() && shared.suspend(error);
-    is_first && matches!(error, FileError::Damaged(_))
+    // While it is copied it may be too short to be read, or what was told in it is written over.
+    is_first && *error != FileError::Replaced
 }
 
 struct Worker<'a> {
