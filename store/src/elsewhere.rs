@@ -16,7 +16,7 @@ use crate::store::tag_denied::unsettled;
 #[derive(Debug, Clone)]
 pub(crate) enum Stands {
     Nothing,
-    Row(FoundHome),
+    Row(Box<FoundHome>),
     /// A tag of another system's, or one behind a key port.
     Others,
 }
@@ -122,7 +122,7 @@ pub(crate) async fn stands(
         let found = found.map_err(|error| store.failure(&error))??;
         Ok(match found {
             None => Stands::Nothing,
-            Some(found) if is_own => Stands::Row(found),
+            Some(found) if is_own => Stands::Row(Box::new(found)),
             Some(_) => Stands::Others,
         })
     });

@@ -295,7 +295,7 @@ impl Keys {
     /// The row of a tag that must be there.
     pub(super) async fn found_here(&self, tag: &Tag) -> Result<FoundHome, Failure> {
         match self.stands_here(tag).await? {
-            Stands::Row(found) => Ok(found),
+            Stands::Row(found) => Ok(*found),
             Stands::Nothing | Stands::Others => {
                 Err(Refused::Missing.failure(tag.as_str(), self.store_name()))
             }

@@ -92,9 +92,9 @@ impl Keys {
                         (Some((first, _)), true) => {
                             return Err(open_in_both(tag, first.store_name(), keys.store_name()));
                         }
-                        (None, true) => others.open = Some((keys.clone(), found)),
+                        (None, true) => others.open = Some((keys.clone(), *found)),
                         (_, false) if left_for == Some(&found.row.standing) => {
-                            others.left = Some((keys.clone(), found));
+                            others.left = Some((keys.clone(), *found));
                         }
                         (_, false) => {}
                     }

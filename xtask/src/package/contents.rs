@@ -32,6 +32,54 @@ pub(super) struct Contents {
     pub(super) binaries: Vec<PathBuf>,
 }
 
+impl Staged {
+    /// One that everybody may read.
+    pub(super) fn readable(from: PathBuf, to: PathBuf) -> Self {
+        Self {
+            from,
+            to,
+            mode: 0o644,
+        }
+    }
+}
+
+/// Pages of the tree that others link to.
+const PAGES: [&str; 5] = [
+    "README.md",
+    "CHANGELOG.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+];
+/// Folders of what pages link to.
+const FOLDERS: [&str; 3] = ["docs", "contrib", "sql"];
+
+/// The manual and what it names, as they lie in the tree, so that links lead somewhere.
+pub(super) fn manual(root: &Path, doc: &Path) -> Result<Vec<Staged>> {
+    let pages = PAGES.map(|page| Staged::readable(root.join(page), doc.join(page)));
+    let mut files = Vec::from(pages);
+    for folder in FOLDERS {
+        for from in files_below(&root.join(folder))? {
+            let to = doc.join(from.strip_prefix(root)?);
+            files.push(Staged::readable(from, to));
+        }
+    }
+    Ok(files)
+}
+
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => files.extend(files_below(&path)?),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// Where a file lies below the package's root.
 pub(super) fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)

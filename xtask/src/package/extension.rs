@@ -1,10 +1,10 @@
-//! `postgresql-NN-keywright`: the library, what `CREATE EXTENSION` reads, and decoding for MySQL beside the manual.
+//! `postgresql-NN-keywright`: the library, what `CREATE EXTENSION` reads, and the manual.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::contents::{Contents, Staged};
+use super::contents::{Contents, Staged, manual};
 use crate::install::Server;
 use crate::tree::Tree;
 
@@ -14,18 +14,12 @@ pub(super) fn contents(tree: &Tree, server: &Server) -> Result<Contents> {
     let root = &tree.root;
     let doc = PathBuf::from("/usr/share/doc").join(&name);
     let library = server.pkglibdir.join("keywright.so");
-    let file = |from: PathBuf, to: PathBuf| Staged {
-        from,
-        to,
-        mode: 0o644,
-    };
-    let mut files = vec![
-        file(server.extension.library().to_path_buf(), library.clone()),
-        file(root.join("README.md"), doc.join("README.md")),
-    ];
-    for sql in ["mysql/keywright_decode.sql", "mysql/keywright_uuid.sql"] {
-        files.push(file(root.join("sql").join(sql), doc.join(sql)));
-    }
+    let file = Staged::readable;
+    let mut files = vec![file(
+        server.extension.library().to_path_buf(),
+        library.clone(),
+    )];
+    files.extend(manual(root, &doc)?);
     for sql in server.extension.sql() {
         let name = sql.file_name().context("a file without a name")?;
         let to = server.sharedir.join("extension").join(name);

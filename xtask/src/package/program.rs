@@ -1,4 +1,4 @@
-//! `keywright`: the program, its unit, a sample configuration, the store's tables, manual pages and completions.
+//! `keywright`: the program, its unit, a sample configuration, the manual, manual pages and completions.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::contents::{Contents, Staged, empty};
+use super::contents::{Contents, Staged, empty, manual};
 use crate::shell::{cargo, output, run, run_loudly};
 use crate::tree::Tree;
 
@@ -27,11 +27,7 @@ pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
     let program = built(tree)?;
     let root = &tree.root;
     let doc = PathBuf::from("/usr/share/doc/keywright");
-    let file = |from: PathBuf, to: PathBuf| Staged {
-        from,
-        to,
-        mode: 0o644,
-    };
+    let file = Staged::readable;
     let mut files = vec![
         Staged {
             from: program.clone(),
@@ -47,16 +43,8 @@ pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
             root.join("packaging/keywright.service"),
             "/lib/systemd/system/keywright.service".into(),
         ),
-        file(root.join("README.md"), doc.join("README.md")),
     ];
-    for sql in [
-        "mysql/keywright_store.sql",
-        "mysql/keywright_decode.sql",
-        "mysql/keywright_uuid.sql",
-        "postgres/keywright_store.sql",
-    ] {
-        files.push(file(root.join("sql").join(sql), doc.join(sql)));
-    }
+    files.extend(manual(root, &doc)?);
     let made = empty(&dir.join("made"))?;
     for (shell, to) in COMPLETIONS {
         let completions = output(Command::new(&program).args(["generate", "completions", shell]))?;
