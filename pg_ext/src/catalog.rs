@@ -11,3 +11,4 @@ pub mod statements;
 pub mod suggest;
 pub mod tables;
 pub mod tag_rows;
+pub mod triggers;

@@ -72,13 +72,16 @@ impl Scene {
         Ok(client)
     }
 
-    fn restored_by_pg_restore(&self, arguments: &[&str]) -> Result<Client> {
+    /// A new database with an archive in it, restored in so many runs.
+    fn restored_by_pg_restore(&self, runs: &[&[&str]]) -> Result<Client> {
         let client = self.restored("", &[])?;
         let archive = self.dump(&["--format=custom"])?;
         let database = query_text(&mut self.last()?, "SELECT current_database()::text")?;
-        let mut command = self.server.tool("pg_restore");
-        command.args(["--exit-on-error", "--dbname", &database]);
-        run(command.args(arguments).arg(archive))?;
+        for arguments in runs {
+            let mut command = self.server.tool("pg_restore");
+            command.args(["--exit-on-error", "--dbname", &database]);
+            run(command.args(*arguments).arg(&archive))?;
+        }
         Ok(client)
     }
 
@@ -210,10 +213,44 @@ fn dump_in_parts_is_whole() -> Result<()> {
     for arguments in [&["--jobs=4"][..], &["--single-transaction"]] {
         let what = arguments.join(" ");
         let mut client = scene
-            .restored_by_pg_restore(arguments)
+            .restored_by_pg_restore(&[arguments])
             .context(what.clone())?;
         is_whole(&mut client, &what).context(what)?;
     }
+    Ok(())
+}
+
+/// With `--disable-triggers` pg_restore turns triggers on again in such a way that they would not fire where a subscription makes the changes.
+#[test]
+fn a_restore_without_triggers_leaves_rows_guarded() -> Result<()> {
+    let scene = Scene::new()?;
+    let mut client = scene.restored_by_pg_restore(&[
+        &["--section=pre-data"],
+        &["--section=data", "--disable-triggers"],
+        &["--section=post-data"],
+    ])?;
+    let tags = "SELECT count(*) FROM keywright.tag";
+    assert_eq!(query_i64(&mut client, tags)?, 2);
+    // As whoever applies a subscription's changes.
+    client.batch_execute("SET session_replication_role = replica")?;
+    for statement in [
+        "UPDATE keywright.tag SET increment = 2, remainder = 1",
+        "DELETE FROM keywright.tag",
+        "TRUNCATE keywright.tag",
+        "TRUNCATE keywright.tag_secret",
+        "TRUNCATE keywright.node",
+    ] {
+        expect_sql_error(
+            client.batch_execute(statement),
+            "55000",
+            "only keywright's functions change the rows of its tables",
+        );
+    }
+    let health = "SELECT severity || ': ' || detail FROM keywright.health WHERE name = 'guards'";
+    assert_eq!(
+        query_text(&mut client, health)?,
+        "ok: the triggers that keep others from changing keywright's tables are on"
+    );
     Ok(())
 }
 

@@ -17,16 +17,23 @@ fn severity(client: &mut Client, name: &str) -> Result<String> {
     Ok(text_rows(client, &sql)?.concat().concat())
 }
 
+/// Runs a statement that changes rows of `keywright.node` by hand.
+fn by_hand(client: &mut Client, statement: &str) -> Result<()> {
+    client.batch_execute("ALTER TABLE keywright.node DISABLE TRIGGER only_by_functions")?;
+    client.batch_execute(statement)?;
+    client.batch_execute("ALTER TABLE keywright.node ENABLE TRIGGER only_by_functions")?;
+    Ok(())
+}
+
 #[test]
 fn damaged_row_is_a_finding() -> Result<()> {
     let database = SERVER.database(builder)?;
     let mut client = database.client()?;
     client.batch_execute("SELECT keywright.set_layout('leaf')")?;
-    client.batch_execute("ALTER TABLE keywright.node DISABLE TRIGGER only_by_functions")?;
     let rows = query_i64(&mut client, ROWS)?;
     for damage in ["layout = 'lace'", "readable_zone = 'the moon'"] {
         client.batch_execute("CREATE TABLE was AS SELECT * FROM keywright.node")?;
-        client.batch_execute(&format!("UPDATE keywright.node SET {damage}"))?;
+        by_hand(&mut client, &format!("UPDATE keywright.node SET {damage}"))?;
         // What a session knows already, and what it must look up.
         for mut session in [database.client()?, database.client()?] {
             let output = text_rows(&mut session, ERRORS)?;
@@ -45,11 +52,49 @@ fn damaged_row_is_a_finding() -> Result<()> {
             }
             assert_eq!(query_i64(&mut session, ROWS)?, rows, "{damage}");
         }
-        client.batch_execute(
+        by_hand(
+            &mut client,
             "UPDATE keywright.node n SET layout = was.layout, readable_zone = was.readable_zone FROM was; DROP TABLE was",
         )?;
         assert_eq!(text_rows(&mut client, ERRORS)?.len(), 0);
     }
+    Ok(())
+}
+
+/// Triggers that do not keep others from keywright's tables, whatever turned them off.
+#[test]
+fn guards_that_are_off_are_a_finding() -> Result<()> {
+    let database = SERVER.database(builder)?;
+    let mut client = database.client()?;
+    assert_eq!(severity(&mut client, "guards")?, "ok");
+    let found = "SELECT severity, detail, hint FROM keywright.health WHERE name = 'guards'";
+    for (statement, named) in [
+        (
+            "ALTER TABLE keywright.tag DISABLE TRIGGER only_by_functions",
+            ": only_by_functions on keywright.tag (disabled)",
+        ),
+        // As a server without the library turns it on.
+        (
+            "UPDATE pg_trigger SET tgenabled = 'O' WHERE tgrelid = 'keywright.tag'::regclass AND tgname = 'only_by_functions'",
+            ": only_by_functions on keywright.tag (not for a subscription)",
+        ),
+        (
+            "DROP TRIGGER restored ON keywright.node",
+            ": restored on keywright.node (missing), only_by_functions on keywright.tag (not for a subscription)",
+        ),
+    ] {
+        client.batch_execute(statement)?;
+        let row = text_rows(&mut client, found)?.concat();
+        assert_eq!(row[0], "error", "{row:?}");
+        assert!(row[1].ends_with(named), "{row:?}");
+        assert!(row[2].contains("ENABLE ALWAYS TRIGGER"), "{row:?}");
+    }
+    client.batch_execute(
+        "ALTER TABLE keywright.tag ENABLE ALWAYS TRIGGER only_by_functions;
+         CREATE TRIGGER restored BEFORE INSERT ON keywright.node FOR EACH ROW EXECUTE FUNCTION keywright.node_inserted();
+         ALTER TABLE keywright.node ENABLE TRIGGER restored",
+    )?;
+    assert_eq!(severity(&mut client, "guards")?, "ok");
     Ok(())
 }
 

@@ -103,7 +103,7 @@ unsafe extern "C-unwind" fn on_utility(
         }
         match altered {
             pg_sys::NodeTag::T_AlterTableStmt => {
-                check_altered((*tree.cast::<pg_sys::AlterTableStmt>()).relation, false);
+                check_altered_table((*tree.cast::<pg_sys::AlterTableStmt>()).relation);
             }
             pg_sys::NodeTag::T_AlterSeqStmt => {
                 let statement = tree.cast::<pg_sys::AlterSeqStmt>();
@@ -194,6 +194,14 @@ unsafe extern "C-unwind" fn check_altered(named: *const pg_sys::RangeVar, counts
     // SAFETY: the name is the parse tree's, which outlives the statement. None is found where the statement renamed or dropped it.
     let altered = unsafe { relation_of(named) };
     own_tables::check_altered(altered, counts).or_raise();
+}
+
+/// As [`check_altered`], of a statement that may have turned triggers on or off.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn check_altered_table(named: *const pg_sys::RangeVar) {
+    // SAFETY: as in `check_altered`.
+    let altered = unsafe { relation_of(named) };
+    own_tables::check_altered_table(altered).or_raise();
 }
 
 /// What the server does for a registered provider, with [`label::check_statement`] as the provider's word. The statement's tag

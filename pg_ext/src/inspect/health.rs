@@ -1,6 +1,7 @@
 //! keywright.health: what the promise depends on, and whether it is in force.
 
 mod finding;
+mod guards;
 mod tags;
 
 use std::borrow::Cow;
@@ -35,13 +36,14 @@ use finding::{Finding, Severity};
 /// One line of the view: its name, and the function that it tells of.
 type Check = (&'static str, fn() -> Result<Finding, Failure>);
 
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 16] = [
     ("preloaded", preloaded),
     ("fsync", fsync),
     ("replication", replication),
     ("promotion", promotion),
     ("worker id", worker),
     ("readable bucket", bucket),
+    ("guards", guards::guards),
     ("tags", tags::tags),
     ("feeding", tags::feeding),
     ("source", tags::source),

@@ -12,8 +12,8 @@ use pgrx::pg_trigger;
 use pgrx::pgbox::AllocatedByPostgres;
 use pgrx::trigger_support::PgTrigger;
 
-use crate::catalog::sequences;
 use crate::catalog::statements::{self, carry_out};
+use crate::catalog::{sequences, triggers};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::claims;
 use crate::server::{process, relation};
@@ -48,8 +48,7 @@ fn is_of_elsewhere(trigger: &PgTrigger) -> bool {
 /// # Errors
 /// It is one of keywright's, and not as it must be, or a sequence's counter was changed (`counts`) by another than keywright.
 pub fn check_altered(altered: pg_sys::Oid, counts: bool) -> Result<(), Failure> {
-    if !relation::is_in_schema(altered, c"keywright") || !relation::is_extension_here(c"keywright")
-    {
+    if !is_ours(altered) {
         return Ok(());
     }
     if !relation::is_permanent(altered) {
@@ -61,6 +60,23 @@ pub fn check_altered(altered: pg_sys::Oid, counts: bool) -> Result<(), Failure> 
         return Err(refused("how its sequences count"));
     }
     Ok(())
+}
+
+/// Looks at a table that a statement has just altered, and has the triggers that it turned on fire always, as the install script does: else a subscription
+/// changes rows.
+///
+/// # Errors
+/// As [`check_altered`].
+pub fn check_altered_table(altered: pg_sys::Oid) -> Result<(), Failure> {
+    check_altered(altered, false)?;
+    if !is_ours(altered) || process::runs_extension_script() {
+        return Ok(());
+    }
+    triggers::fire_always(altered)
+}
+
+fn is_ours(relation: pg_sys::Oid) -> bool {
+    relation::is_in_schema(relation, c"keywright") && relation::is_extension_here(c"keywright")
 }
 
 /// Whether a relation is one of keywright's that nobody but keywright may rename or move at this moment.
