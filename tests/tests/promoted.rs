@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use keywright_testkit::{
-    IdLog, PgServer, Replication, Result, SqlError, Stop, copy_ids, expect_sql_error, query_i64,
-    query_text,
+    IdLog, PgServer, Replication, Result, SqlError, Stop, WAIT_MAX, copy_ids, expect_sql_error,
+    query_i64, query_text, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -275,5 +275,49 @@ fn a_stopped_link_loses_no_more_than_is_left_out() -> Result<()> {
     let (_, _, detail, _) = health(&mut reader)?;
     println!("knew {known}, issued {issued}; {detail}");
     log.check()?;
+    Ok(())
+}
+
+/// The server writes the name of a restore point into the history of the new timeline as it is, whatever encodings other databases have.
+#[test]
+fn a_restore_point_has_any_name() -> Result<()> {
+    const NAME: &str = "avant_dépl";
+    let primary = PgServer::builder().start()?;
+    let mut admin = primary.client("postgres")?;
+    let take = |client: &mut Client, log: &IdLog| -> Result<()> {
+        let mut ids = Vec::new();
+        copy_ids(client, "SELECT next_biz_ids('orders', 1000)", &mut ids)?;
+        log.record(ids);
+        Ok(())
+    };
+    let encodings = ["utf8", "latin1", "euc_jp", "sql_ascii"];
+    let databases = encodings.map(|encoding| (format!("in_{encoding}"), IdLog::default()));
+    for (encoding, (name, log)) in encodings.iter().zip(&databases) {
+        admin.batch_execute(&format!(
+            "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        ))?;
+        let mut client = primary.client(name)?;
+        client
+            .batch_execute("CREATE EXTENSION keywright; SELECT keywright.create_tag('orders')")?;
+        take(&mut client, log)?;
+    }
+    let mut recovered = primary.standby("recovered", Replication::Asynchronous)?;
+    recovered.stop(Stop::Fast)?;
+    recovered.set("recovery_target_name", NAME);
+    recovered.set("recovery_target_action", "promote");
+    recovered.start()?;
+    admin.batch_execute(&format!("SELECT pg_create_restore_point('{NAME}')"))?;
+    wait_until("the end of the recovery", WAIT_MAX, || {
+        let mut client = recovered.client("postgres")?;
+        Ok(query_text(&mut client, "SELECT pg_is_in_recovery()::text")? == "false")
+    })?;
+    for (name, log) in &databases {
+        let mut client = recovered.client(name)?;
+        take(&mut client, log)?;
+        client.batch_execute("SELECT keywright.promoted(lost => interval '0')")?;
+        let (ok, severity, detail, _) = health(&mut client)?;
+        assert!(ok && severity == "ok", "{name}: {detail}");
+        log.check()?;
+    }
     Ok(())
 }

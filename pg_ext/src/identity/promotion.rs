@@ -224,19 +224,22 @@ fn write(sequences: &Sequences, kept: &Kept) {
     sequence::set(sequences.promotion, kept.promotion.pack());
 }
 
-/// The timeline from which `timeline` branched off: the last line of its history names it.
+/// The timeline from which `timeline` branched off: the last line of its history begins with it. Read as bytes: at its end the line has the name of a restore
+/// point, in the encoding of the database where somebody made that.
 fn parent_timeline(timeline: u32) -> Option<u32> {
     let history = format!("pg_wal/{timeline:08X}.history");
     let text = query::one_row_as(
         pg_sys::BOOTSTRAP_SUPERUSERID.into(),
-        "SELECT pg_catalog.pg_read_file($1, 0, 1000000, true)",
+        "SELECT pg_catalog.pg_read_binary_file($1, 0, 1000000, true)",
         &[history.into()],
-        |row| row.get::<String>(1),
+        |row| row.get::<Vec<u8>>(1),
     );
     let text = text.flatten()?;
-    let mut ancestors = text.lines().filter_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        fields.next()?.parse().ok()
+    let mut ancestors = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let line = line.trim_ascii_start();
+        let digits = line.iter().take_while(|byte| byte.is_ascii_digit());
+        let number = line.get(..digits.count())?;
+        std::str::from_utf8(number).ok()?.parse().ok()
     });
     ancestors.next_back()
 }
