@@ -51,7 +51,7 @@ pub fn require_writable(function: &str) -> Result<(), Failure> {
         )
         .detail("A function that calls it is marked PARALLEL SAFE or PARALLEL RESTRICTED.")
         .hint(
-            "Run ALTER FUNCTION … PARALLEL UNSAFE for it, as CREATE FUNCTION has it by default.",
+            "Run ALTER FUNCTION ... PARALLEL UNSAFE for it, as CREATE FUNCTION has it by default.",
         ));
     }
     Ok(())

@@ -5,7 +5,9 @@ mod common;
 
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_testkit::{Result, SharedServer, TestDatabase, expect_sql_error, query_i64};
+use keywright_testkit::{
+    Result, SharedServer, TestDatabase, expect_sql_error, query_i64, query_text,
+};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();
@@ -91,6 +93,45 @@ fn what_is_not_ascii_is_refused_in_plain_words() -> Result<()> {
         expect_sql_error(nobody, "42704", "does not exist");
         assert_eq!(query_i64(&mut client, "SELECT next_biz_id('t')")?, 1);
         query_i64(&mut client, "SELECT snowflake_id()")?;
+    }
+    Ok(())
+}
+
+/// What is said comes in whole, also where it abbreviates.
+#[test]
+fn what_is_said_is_ascii() -> Result<()> {
+    for (encoding, _) in ENCODINGS {
+        let (database, mut client) = database(encoding, "said")?;
+        let lowered = client.batch_execute("ALTER SEQUENCE keywright.snowflake_bound RESTART");
+        let error = expect_cause(lowered, Cause::OwnTables, "how its sequences count");
+        assert!(error.hint.is_ascii(), "{encoding}: {error:#?}");
+
+        // More tags than a row of health names, of which nothing says how far they were used.
+        client.batch_execute(
+            "SET session_replication_role = replica;
+             INSERT INTO keywright.tag (tag, step, step_min, step_max, start, max)
+                 SELECT 'tag_' || n, 1, 1, 1, 1, 9 FROM generate_series(10, 30) n;
+             RESET session_replication_role",
+        )?;
+        let health = "SELECT detail FROM keywright.health WHERE name = 'tags'";
+        let said = query_text(&mut client, health)?;
+        assert!(
+            said.ends_with("21 tags were used: tag_10, tag_11, tag_12, tag_13, tag_14, tag_15, tag_16, tag_17, tag_18, tag_19, ..."),
+            "{encoding}: {said}"
+        );
+
+        // In a session that has used none of ours yet, where a worker may run it, too.
+        client.batch_execute(
+            "CREATE FUNCTION wrapped() RETURNS bigint LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN snowflake_id(); END'",
+        )?;
+        let name = query_text(&mut client, "SELECT current_database()::text")?;
+        let mut client = database.server().client(&name)?;
+        client.batch_execute(
+            "SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')",
+        )?;
+        let refused = client.batch_execute("SELECT wrapped()");
+        let error = expect_cause(refused, Cause::InParallelQuery, "in a parallel query");
+        assert!(error.hint.is_ascii(), "{encoding}: {error:#?}");
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ pub fn unlogged(what: &str) -> Failure {
         format!("keywright's own tables are damaged: {what} is unlogged"),
     )
     .detail("After a crash of the server it would be as it was made, and ids would come twice.")
-    .hint("If the server has not crashed since, ALTER TABLE … SET LOGGED mends it; else restore it from a backup.")
+    .hint("If the server has not crashed since, ALTER TABLE ... SET LOGGED mends it; else restore it from a backup.")
 }
 
 /// The failure of something of ours that is not there, which a DROP EXTENSION took if the extension is gone, too.

@@ -186,7 +186,7 @@ fn adopted_already(failure: Failure, tag: &Tag) -> Failure {
     failure
         .detail("The column takes its ids from this tag already.")
         .hint(format!(
-            "Nothing is to be done, unless a partition has another default: ALTER TABLE … ALTER … SET DEFAULT next_biz_id('{tag}') there. Do not drop \
+            "Nothing is to be done, unless a partition has another default: ALTER TABLE ... ALTER ... SET DEFAULT next_biz_id('{tag}') there. Do not drop \
              the tag, or INSERTs fail."
         ))
 }
@@ -204,7 +204,7 @@ fn ends_by(tag: &Tag, end: i64, extension: &Extension) -> Result<(), Failure> {
         ))
         .hint(format!(
             "If other databases have what comes then, SELECT keywright.alter_tag('{tag}', max => {end}) first; if nobody has, \
-             ALTER SEQUENCE … NO MAXVALUE."
+             ALTER SEQUENCE ... NO MAXVALUE."
         )),
     )
 }
@@ -247,7 +247,7 @@ fn other_steps(tag: &Tag, known: &Known, class: Residue) -> Failure {
     ))
     .hint(format!(
         "If other databases have the numbers in between, SELECT keywright.alter_tag('{tag}', increment => {increment}, remainder => {remainder}) \
-         first; if nobody has, ALTER SEQUENCE … INCREMENT 1."
+         first; if nobody has, ALTER SEQUENCE ... INCREMENT 1."
     ))
 }
 

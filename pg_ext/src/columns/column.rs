@@ -189,7 +189,7 @@ impl Column {
         );
         match found {
             Some((_, Some(true))) => Err(refused("its sequence goes down, and ids of tags go up")
-                .hint("ALTER SEQUENCE … INCREMENT 1 first, with a value above all others that are in use anywhere.")),
+                .hint("ALTER SEQUENCE ... INCREMENT 1 first, with a value above all others that are in use anywhere.")),
             Some((end, _)) => Ok(end),
             None => Ok(None),
         }
@@ -248,7 +248,7 @@ impl Column {
                     both.unsigned_abs(),
                     Residue::MODULUS_MAX
                 ))
-                .hint("ALTER SEQUENCE … INCREMENT 1 first, if no other database has the numbers in between.")
+                .hint("ALTER SEQUENCE ... INCREMENT 1 first, if no other database has the numbers in between.")
             })?;
             if class.replace(its).is_some_and(|other| other != its) {
                 return Err(refused("its sequences go on in unlike steps").hint(
@@ -283,7 +283,7 @@ impl Column {
                     "Set the default to snowflake_id(), or to next_biz_id of a tag in quotes, first.",
                 ),
                 FillerError::NoTag => refused("its default names a tag that does not exist").hint(
-                    "Nothing was ever issued for it: ALTER TABLE … ALTER … DROP DEFAULT, or set another default.",
+                    "Nothing was ever issued for it: ALTER TABLE ... ALTER ... DROP DEFAULT, or set another default.",
                 ),
             })
         };

@@ -177,5 +177,5 @@ fn refused(what: &str) -> Failure {
         Cause::OwnTables,
         format!("only keywright's functions change {what}: ids could come twice"),
     )
-    .hint("Use the functions in schema keywright. Where a subscription does it, publish your own tables only, by a new publication (FOR TABLES IN SCHEMA, or by name) and ALTER SUBSCRIPTION … SET PUBLICATION.")
+    .hint("Use the functions in schema keywright. Where a subscription does it, publish your own tables only, by a new publication (FOR TABLES IN SCHEMA, or by name) and ALTER SUBSCRIPTION ... SET PUBLICATION.")
 }

@@ -194,7 +194,7 @@ fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>, published: u64) -> Resu
             entry.key.tag()
         ),
     )
-    .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
+    .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION ... REFRESH SEQUENCES.")
     .hint("It is put back: run the statement again. Find what set it, and keep it from doing so."))
 }
 

@@ -62,7 +62,7 @@ pub fn refuse_if_hidden_otherwise(key: &TagKey) -> Result<(), Failure> {
     )
     .detail("In a transaction that was rolled back, or before keywright's tables were changed by hand. These ids could come again.")
     .hint(format!(
-        "SELECT keywright.create_tag('{tag}', …) with the hide_bits and the hide_key of then; or, if no such id is kept anywhere, with \
+        "SELECT keywright.create_tag('{tag}', ...) with the hide_bits and the hide_key of then; or, if no such id is kept anywhere, with \
          forget_issued => true."
     )))
 }

@@ -255,7 +255,7 @@ fn refuse_if_lower(
         Cause::BoundDamaged,
         format!("{name} is at {found_ms}, lower than the {written_ms} that was written last"),
     )
-    .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
+    .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION ... REFRESH SEQUENCES.")
     .hint("It is put back: run the statement again. Find what set it, and keep it from doing so."))
 }
 

@@ -140,7 +140,7 @@ pub(super) fn source() -> Result<Finding, Failure> {
     }
     let first = |names: &[String]| {
         let most = usize::try_from(TAGS_NAMED_MAX).unwrap_or(0);
-        let more = if names.len() > most { ", …" } else { "" };
+        let more = if names.len() > most { ", ..." } else { "" };
         let names: Vec<&str> = names.iter().take(most).map(String::as_str).collect();
         format!("{}{more}", names.join(", "))
     };
@@ -197,6 +197,6 @@ fn tags_named(owner: pg_sys::Oid, query: &str) -> Option<(i64, String)> {
     });
     let (count, names) = found?;
     let count = count.filter(|count| *count > 0)?;
-    let more = if count > TAGS_NAMED_MAX { ", …" } else { "" };
+    let more = if count > TAGS_NAMED_MAX { ", ..." } else { "" };
     Some((count, format!("{}{more}", names.unwrap_or_default())))
 }
