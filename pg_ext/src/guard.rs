@@ -43,7 +43,7 @@ pub fn require_writable(function: &str) -> Result<(), Failure> {
         )
         .hint("Issue and manage ids on the primary, in a transaction that may write."));
     }
-    // Also where there is an id left: whether a call fails must not depend on when the next reservation is due.
+    // Only where ids are not at hand: no id comes twice by that, and to look before each would make it dearer.
     if process::is_parallel() {
         return Err(Failure::new(
             Cause::InParallelQuery,
