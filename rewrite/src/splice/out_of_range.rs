@@ -8,10 +8,7 @@ pub(crate) const ER_DATA_OUT_OF_RANGE: u16 = 1690;
 
 /// Whether an error says that there were more rows than keys.
 pub fn is_out_of_range(number: u16, message: &[u8]) -> bool {
-    number == ER_DATA_OUT_OF_RANGE
-        && message
-            .windows(OUT_OF_RANGE.len())
-            .any(|part| part == OUT_OF_RANGE.as_bytes())
+    number == ER_DATA_OUT_OF_RANGE && names(message, OUT_OF_RANGE)
 }
 
 /// As [`OUT_OF_RANGE`], for a row that brings its own key.
@@ -19,10 +16,7 @@ pub(crate) const GIVEN: &str = "6364136223846793005";
 
 /// Whether an error says that a row brought its own key although none may.
 pub fn is_given_key(number: u16, message: &[u8]) -> bool {
-    number == ER_DATA_OUT_OF_RANGE
-        && message
-            .windows(GIVEN.len())
-            .any(|part| part == GIVEN.as_bytes())
+    number == ER_DATA_OUT_OF_RANGE && names(message, GIVEN)
 }
 
 /// As [`OUT_OF_RANGE`], for a row whose key a query takes out of a column, where it is 0 or NULL.
@@ -30,10 +24,21 @@ pub(crate) const NO_KEY: &str = "3935559000370003845";
 
 /// Whether an error says that a row was to bring its own key and has none.
 pub fn is_no_key(number: u16, message: &[u8]) -> bool {
-    number == ER_DATA_OUT_OF_RANGE
-        && message
-            .windows(NO_KEY.len())
-            .any(|part| part == NO_KEY.as_bytes())
+    number == ER_DATA_OUT_OF_RANGE && names(message, NO_KEY)
+}
+
+/// Whether a message has this number. The client may have chosen a character set with two or four bytes for each digit.
+fn names(message: &[u8], number: &str) -> bool {
+    let is_in = |text: &[u8]| memchr::memmem::find(text, number.as_bytes()).is_some();
+    is_in(message)
+        || (message.contains(&0)
+            && is_in(
+                &message
+                    .iter()
+                    .copied()
+                    .filter(|byte| *byte != 0)
+                    .collect::<Vec<u8>>(),
+            ))
 }
 
 #[cfg(test)]
@@ -46,6 +51,26 @@ mod tests {
         assert!(is_no_key(1690, message));
         assert!(!is_no_key(1264, message));
         assert!(!is_out_of_range(1690, message) && !is_given_key(1690, message));
+    }
+
+    /// As by `SET character_set_results = utf16`, `utf16le` and `utf32`.
+    #[test]
+    fn an_error_of_ours_is_known_in_each_character_set() {
+        for (before, behind) in [(1, 0), (0, 1), (3, 0)] {
+            let wide = |message: &[u8]| {
+                let wide = message.iter().flat_map(|byte| {
+                    let mut wide = vec![0; before];
+                    wide.push(*byte);
+                    wide.resize(before + 1 + behind, 0);
+                    wide
+                });
+                [b"#22003".to_vec(), wide.collect()].concat()
+            };
+            assert!(is_out_of_range(1690, &wide(ROW_BEYOND)));
+            assert!(is_given_key(1690, &wide(ROW_WITH_KEY)));
+            assert!(is_no_key(1690, &wide(b"0 * 3935559000370003845")));
+            assert!(!is_out_of_range(1690, &wide(ROW_WITH_KEY)));
+        }
     }
 
     const ROW_BEYOND: &[u8] =

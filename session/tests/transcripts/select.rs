@@ -38,6 +38,20 @@ fn too_few_keys_are_tried_again_with_more() {
     assert!(has(&sent, "SET last_insert_id=164"));
 }
 
+/// The client has said `SET character_set_results = utf16`.
+#[test]
+fn too_few_keys_are_tried_again_whatever_character_set_the_error_is_in() {
+    let (mut r, _) = said(SELECT);
+    let error = too_few();
+    // Behind the packet's header, the number and SQLSTATE.
+    let (front, message) = error.get(4..).unwrap().split_at(9);
+    let wide = message.iter().flat_map(|byte| [0, *byte]);
+    let payload: Vec<u8> = front.iter().copied().chain(wide).collect();
+    let sent = r.answer(&packet(1, &payload));
+    assert!(has(&sent, "ROWNUM()<=512 THEN 163+ROWNUM()"));
+    assert!(r.output().is_empty());
+}
+
 #[test]
 fn the_spacing_of_keys_is_kept() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
