@@ -1,7 +1,7 @@
 //! What is known of the server: its state ([`context`]), by what it reads text ([`text_modes`]), what its tables are like ([`question`], [`ask_table`]),
 //! that they have changed ([`schema`]), which of them a schema refresh has shown since ([`listed`]), or the program itself may not see ([`met`], [`met_table`],
-//! [`unshown`]), and which temporary tables hide them ([`temporary`]). What it can be asked ([`probe`]), how it is ([`ask`], [`ask_state`]), and what
-//! becomes of the answer ([`answer_probe`], [`fail_own`]).
+//! [`unshown`]), and which temporary tables hide them ([`temporary`]). What it can be asked ([`probe`]), how it is ([`ask`], [`ask_state`]), what
+//! becomes of the answer ([`answer_probe`], [`fail_own`]), and of names in it ([`results_charset`]).
 
 pub(crate) mod answer_probe;
 pub(crate) mod ask;
@@ -14,6 +14,7 @@ pub(crate) mod met;
 pub(crate) mod met_table;
 pub(crate) mod probe;
 pub(crate) mod question;
+pub(crate) mod results_charset;
 pub(crate) mod schema;
 pub(crate) mod temporary;
 pub(crate) mod text_modes;

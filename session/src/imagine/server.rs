@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::insert::loading::START;
 use crate::server::context::{Named, probe};
 use crate::server::probe::Probe;
+use crate::server::results_charset::ASK_RESULTS_CHARSET;
 use crate::server::temporary::SHOW_CREATE;
 use crate::step::KeyRequest;
 
@@ -99,6 +100,10 @@ impl Server {
                 }
                 Some((&COM_QUERY, ASK_LAST_INSERT_ID)) => {
                     write_row(&[b"1"], vec![Some(b"0")], answers);
+                }
+                // As behind SET NAMES.
+                Some((&COM_QUERY, ASK_RESULTS_CHARSET)) => {
+                    write_row(&[b"1"], vec![Some(self.state.charset.as_slice())], answers);
                 }
                 Some((&COM_QUERY, START)) => write_ok(1, AUTOCOMMIT, answers),
                 Some((&COM_QUERY, text)) if text.starts_with(b"DO LAST_INSERT_ID(") => {

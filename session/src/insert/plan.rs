@@ -123,7 +123,10 @@ impl Connection {
         let is_ahead = self.rules.is_ahead(index, schema, name);
         if insert.needs_columns() {
             match &self.table_report.columns {
-                None => return Ok(Planned::Ask(Question::Columns(table.clone(), index))),
+                None => {
+                    let columns = Question::Columns(table.clone(), index);
+                    return Ok(Planned::Ask(self.first_of_names(columns)));
+                }
                 // A rule that gives keys has failed the statement.
                 Some(_) if self.table_report.missing && !self.rewrites(index) => {
                     return Ok(Planned::Missing(index));
@@ -142,7 +145,7 @@ impl Connection {
             && let Some(query) = insert.query_to_ask(text, modes, &key)
         {
             let query = text.get(query).unwrap_or_default().to_vec();
-            return Ok(Planned::Ask(Question::Result(query)));
+            return Ok(Planned::Ask(self.first_of_names(Question::Result(query))));
         }
         let planned = match second {
             Some(second) => insert
@@ -168,6 +171,14 @@ impl Connection {
                 Err((Some(index), Unsupported::KeyNarrow))
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),
+        }
+    }
+
+    /// What is asked where names are to come: their character set first, if such names have come in one that is not known.
+    fn first_of_names(&self, question: Question) -> Question {
+        match self.table_report.are_names_unread {
+            true => Question::ResultsCharset,
+            false => question,
         }
     }
 

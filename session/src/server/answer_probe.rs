@@ -21,7 +21,9 @@ impl Connection {
             Probe::Temporary(table) => self.answer_temporary(&table, answer),
             Probe::Columns(index) => return self.answer_columns(index, answer),
             Probe::Missing => return self.answer_missing(answer),
-            Probe::Result | Probe::KeyType => self.answer_result(answer),
+            Probe::ResultsCharset => return self.answer_results_charset(answer),
+            Probe::Result => self.answer_result(answer),
+            Probe::KeyType => self.answer_key_type(answer),
             Probe::Computed { count, tells } => {
                 return self.answer_computed((count, tells), end, answer);
             }

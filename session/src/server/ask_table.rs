@@ -12,6 +12,7 @@ use crate::rules::{KeyColumnState, Rule};
 use crate::server::context::Named;
 use crate::server::probe::Probe;
 use crate::server::question::{KeyThere, Question, says_no_table};
+use crate::server::results_charset::ASK_RESULTS_CHARSET;
 use crate::step::Step;
 
 /// Error numbers of the server: no such column, no privilege to read the table, or the column.
@@ -84,6 +85,9 @@ impl Connection {
             Question::KeyType(query) => {
                 return self.ask_by_preparing(query, Probe::KeyType);
             }
+            Question::ResultsCharset => {
+                return self.ask_by_text(ASK_RESULTS_CHARSET, Probe::ResultsCharset);
+            }
             Question::Columns(table, index) => {
                 text.push(b'*');
                 (table, Probe::Columns(*index))
@@ -120,7 +124,9 @@ impl Connection {
         }
         // After another error the columns stay unknown.
         self.table_report.missing = is_missing;
-        self.table_report.columns = Some(column_names(answer).unwrap_or_default());
+        let columns = self.columns_in_texts(column_names(answer).unwrap_or_default());
+        self.table_report.are_names_unread = columns.is_none();
+        self.table_report.columns = columns;
         Job::Idle
     }
 
@@ -141,8 +147,20 @@ impl Connection {
         Job::Idle
     }
 
-    /// The answer to [`Question::Result`], or [`Question::KeyType`].
+    /// The answer to [`Question::Result`].
     pub(crate) fn answer_result(&mut self, answer: &[u8]) {
+        let result = self.told_result(answer);
+        let result = self.result_in_texts(result);
+        self.table_report.are_names_unread = result.is_none();
+        self.table_report.result = result;
+    }
+
+    /// The answer to [`Question::KeyType`], whose name no text has.
+    pub(crate) fn answer_key_type(&mut self, answer: &[u8]) {
+        self.table_report.result = Some(self.told_result(answer));
+    }
+
+    fn told_result(&mut self, answer: &[u8]) -> Vec<ResultColumn> {
         self.close_question(answer);
         let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
         let columns = result_columns(answer, is_extended, self.deprecates_eof());
@@ -152,7 +170,7 @@ impl Connection {
             is_not_null: column.of_type.is_not_null(),
             name: column.name,
         });
-        self.table_report.result = Some(result.collect());
+        result.collect()
     }
 
     /// The answer to [`Question::Key`].

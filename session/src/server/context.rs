@@ -9,6 +9,7 @@ use keywright_wire::protocol::{NO_BACKSLASH_ESCAPES, NULL};
 
 use crate::budget::Held;
 use crate::rules::Rules;
+use crate::server::results_charset::ResultsCharset;
 use crate::server::text_modes::TextModes;
 use crate::step::SessionFacts;
 
@@ -89,6 +90,8 @@ pub(crate) struct Context {
     pub(crate) modes: Modes,
     /// By what it prepares text, beyond what that says.
     pub(crate) text_modes: TextModes,
+    /// The character set of the client's results, once a name was met for which that matters.
+    pub(crate) results: Option<ResultsCharset>,
     /// Whether all of this is up to date; if not, the server is asked before the next statement on a rule's table.
     pub(crate) known: bool,
     pub(crate) database: Option<Vec<u8>>,
@@ -124,6 +127,7 @@ impl Context {
                 ..Modes::plain(facts.server)
             },
             text_modes: TextModes::default(),
+            results: None,
             known: false,
             database: facts.database.clone(),
             increment: 1,
@@ -267,6 +271,7 @@ impl Context {
         let charset = charsets.split(|byte| *byte == b' ').next();
         self.modes.charset = CharsetClass::of_name(charset.unwrap_or_default());
         self.text_modes.learn(mode, charsets);
+        self.results = None;
         self.database = database;
         self.increment = increment;
         self.insert_id_set = insert_id != 0;

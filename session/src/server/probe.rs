@@ -14,6 +14,8 @@ pub(crate) enum Probe {
     Temporary(Named),
     /// The columns of a table of this rule.
     Columns(usize),
+    /// The character set of the client's results.
+    ResultsCharset,
     /// Whether this table has the column of this rule.
     Key(Named, usize),
     /// Whether a table is still not there.

@@ -21,6 +21,8 @@ pub(super) fn says_no_table(error: u16) -> bool {
 pub(crate) enum Question {
     /// Its live columns, for a statement on a table of this rule. Where the rule gives keys, that it is not there is the answer to the client.
     Columns(TableName, usize),
+    /// The character set in which names of columns come.
+    ResultsCharset,
     /// Whether it has the column of this rule.
     Key(TableName, usize),
     /// Whether a temporary table hides it.
@@ -45,7 +47,7 @@ impl Question {
             | Self::Missing(table) => table,
             // The names in its query are those of the database that is chosen.
             Self::Result(..) | Self::KeyType(..) => return self,
-            Self::Shown(..) => return self,
+            Self::Shown(..) | Self::ResultsCharset => return self,
         };
         table.schema = table.schema.take().or(database.map(<[u8]>::to_vec));
         self
@@ -91,6 +93,8 @@ pub(crate) enum ComputedValues {
 pub(crate) struct TableReport {
     /// Its live columns, for a statement without column list.
     pub(crate) columns: Option<Vec<Vec<u8>>>,
+    /// The server has told names of columns in a character set that is not known.
+    pub(crate) are_names_unread: bool,
     /// There is no such table.
     pub(crate) missing: bool,
     /// It was not there, and has come since.

@@ -48,6 +48,12 @@ impl TextModes {
         }
     }
 
+    /// The character set of the client's texts; empty before it was asked for.
+    pub(crate) fn client_charset(&self) -> &[u8] {
+        let mut charsets = self.charsets.split(|byte| *byte == b' ');
+        charsets.next().unwrap_or_default()
+    }
+
     /// Whether a text may be read otherwise in that state.
     pub(crate) fn reads_otherwise(&self, in_state: &Self, text: &[u8]) -> bool {
         let changed = self.sql_mode ^ in_state.sql_mode;

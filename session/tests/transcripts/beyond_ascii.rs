@@ -281,3 +281,106 @@ fn no_statement_is_cut_at_what_may_be_a_comment() {
     r.answer(&ok(1, 0));
     assert!(has(&r.query("SELECT 2"), "SELECT 2"));
 }
+
+/// An INSERT without a column list, from when the session's state is known: what goes out at last, and how often the character set of the
+/// results was asked for, in which the columns come.
+fn listed(
+    r: &mut Rig,
+    mut sent: Vec<u8>,
+    results: Option<&str>,
+    columns: &[&str],
+) -> (Vec<u8>, usize) {
+    let answer = match results {
+        Some(name) => rows(&[name]),
+        None => [
+            packet(1, &[1]),
+            def(2),
+            packet(3, &[0xFB]),
+            packet(4, &[0xFE, 0, 0, 2, 0, 0, 0]),
+        ]
+        .concat(),
+    };
+    let mut asked = 0;
+    loop {
+        sent = if has(&sent, "character_set_results") {
+            asked += 1;
+            r.answer(&answer)
+        } else if let Some(next) = r.tell_once(&sent, columns) {
+            next
+        } else {
+            return (sent, asked);
+        };
+    }
+}
+
+/// The server tells them in the character set of the results.
+#[test]
+fn columns_are_listed_in_the_character_set_of_the_text() {
+    const INSERT: &str = "INSERT INTO t VALUES (NULL, 1)";
+    for (client, results, columns, list) in [
+        (
+            "utf8mb4",
+            Some("utf16"),
+            ["\0i\0d", "\0a"],
+            Some("(`id`,`a`)"),
+        ),
+        (
+            "utf8mb4",
+            Some("ucs2"),
+            ["\0i\0d", "\0aNa"],
+            Some("(`id`,`a乡`)"),
+        ),
+        (
+            "utf8mb4",
+            Some("utf8mb3"),
+            ["id", "pré"],
+            Some("(`id`,`pré`)"),
+        ),
+        ("utf8mb4", None, ["id", "pré"], Some("(`id`,`pré`)")),
+        (
+            "latin1",
+            Some("utf16le"),
+            ["i\0d\0", "a\0"],
+            Some("(`id`,`a`)"),
+        ),
+        // Bytes of theirs, whatever letters those are.
+        (
+            "latin1",
+            Some("latin1"),
+            ["id", "prÃ©"],
+            Some("(`id`,`prÃ©`)"),
+        ),
+        ("latin1", None, ["id", "pré"], None),
+        ("utf8mb4", Some("latin1"), ["id", "prÃ©"], None),
+        ("utf8mb4", Some("ascii"), ["id", "pr?"], None),
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let sent = in_charset(&mut r, client, 3, INSERT.as_bytes());
+        let (sent, asked) = listed(&mut r, sent, results, &columns);
+        assert_eq!(asked, 1, "{client} {results:?}");
+        let Some(list) = list else {
+            assert_eq!(sent, b"", "{client} {results:?}");
+            is_refused(&mut r, "columns are not known");
+            assert!(r.requests.is_empty(), "a key is lost");
+            continue;
+        };
+        assert!(has(&sent, list), "{client} {}", sent.escape_ascii());
+        assert!(has(&sent, "LAST_INSERT_ID(100)"));
+        r.answer(&ok(1, 100));
+        // It is the same until the session's state may be another one.
+        let sent = r.query(INSERT);
+        let (sent, asked) = listed(&mut r, sent, results, &columns);
+        assert!(has(&sent, list) && asked == 0, "{client} {results:?}");
+        r.answer(&ok(1, 101));
+        r.query("SET character_set_results = DEFAULT");
+        r.answer(&ok(0, 0));
+        let sent = in_charset(&mut r, client, 3, INSERT.as_bytes());
+        let (_, asked) = listed(&mut r, sent, results, &columns);
+        assert_eq!(asked, 1, "{client} {results:?}");
+    }
+    // Of plain names nobody asks.
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = r.query(INSERT);
+    let (sent, asked) = listed(&mut r, sent, None, &["id", "a"]);
+    assert!(has(&sent, "(`id`,`a`)") && asked == 0);
+}

@@ -48,6 +48,23 @@ fn a_row_without_a_key_makes_it_fail() {
     assert!(r.requests.is_empty());
 }
 
+/// The client has said `SET character_set_results = utf16`.
+#[test]
+fn a_star_is_written_out_whatever_character_set_its_columns_come_in() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let columns = ["\0i\0d", "\0a"];
+    let sent = asked(
+        &mut r,
+        "INSERT INTO t (id, a) SELECT x.* FROM u AS x",
+        &columns,
+    );
+    assert!(sent.contains("@@session.character_set_results"), "{sent}");
+    let sent = r.answer(&rows(&["utf16"]));
+    assert!(has(&sent, "\x16SELECT x.* FROM u AS x"));
+    let sent = r.answer(&described(&columns));
+    assert!(has(&sent, "SELECT CASE WHEN x.`id`<>0 THEN x.`id` ELSE"));
+}
+
 #[test]
 fn a_star_is_written_out() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
