@@ -1,6 +1,6 @@
 //! Statements on rules' tables, as text: what is read of them ([`plan`], [`plan_cache`]), their keys ([`keys`]), which way one goes ([`text_insert`]): INSERTs of rows ([`values`], [`in_place`]), those whose keys the server computes ([`computed`]) or are queries ([`key_of_query`]),
 //! INSERT … SELECT ([`select`], [`guarded`]), LOAD DATA ([`load`], [`loading`], [`load_try`], [`local_file`]), keys before an INSERT ([`next_value`]). What cannot be done exactly ([`refuse`]), and what the
-//! server may refuse or leave out at the fence ([`native`], [`watch_fence`], [`at_fence`], [`leaves_out`]).
+//! server may refuse or leave out at the fence ([`native`], [`watch_fence`], [`at_fence`], [`leaves_out`], [`warnings`]).
 
 pub(crate) mod at_fence;
 pub(crate) mod computed;
@@ -21,4 +21,5 @@ pub(crate) mod refuse;
 pub(crate) mod select;
 pub(crate) mod text_insert;
 pub(crate) mod values;
+pub(crate) mod warnings;
 pub(crate) mod watch_fence;

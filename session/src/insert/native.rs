@@ -7,8 +7,8 @@
 use keywright_core::Cause;
 use keywright_rewrite::Flavour;
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{Header, Reader};
-use keywright_wire::packets::{error_of, last_packet, packets, single_ok};
+use keywright_wire::bytes::Header;
+use keywright_wire::packets::{error_of, last_packet, single_ok};
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
@@ -16,6 +16,7 @@ use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 use crate::insert::at_fence::{Answered, AtFence};
 use crate::insert::leaves_out::{LeavesOut, Native};
+use crate::insert::warnings::{Told, Warnings};
 use crate::job::{Job, Next, Turn, Work};
 use crate::step::Step;
 
@@ -39,9 +40,9 @@ pub(crate) enum NativeInsert {
         leaves_out: LeavesOut,
     },
     /// It was answered, and its warnings are asked for.
-    Warnings(Header, Answered),
+    Warnings(Header, Answered, Warnings),
     /// The same of one that was passed on, or cannot go out again.
-    PassedWarnings(PassedOn),
+    PassedWarnings(PassedOn, Warnings),
 }
 
 /// The end of the answer to a command that was passed on, until its client gets it.
@@ -82,10 +83,12 @@ impl Work for NativeInsert {
                 after,
                 leaves_out,
             } => connection.answer_native((header, after, leaves_out), end, answer),
-            Self::Warnings(header, answered) => {
-                connection.answer_warnings(header, answered, answer)
+            Self::Warnings(header, answered, asked) => {
+                connection.answer_warnings(header, answered, asked, answer)
             }
-            Self::PassedWarnings(passed) => connection.answer_left_out(passed, answer),
+            Self::PassedWarnings(passed, asked) => {
+                connection.answer_left_out(passed, asked, answer)
+            }
         }
     }
 }
@@ -135,12 +138,22 @@ impl Connection {
             row_count: self.shown_row_count,
             then,
         };
-        self.send_own(b"SHOW WARNINGS");
-        Job::Work(Box::new(NativeInsert::PassedWarnings(passed)))
+        self.ask_passed_warnings(passed, Warnings::of(end))
     }
 
-    /// The list of its warnings.
-    fn answer_left_out(&mut self, passed: PassedOn, warnings: &[u8]) -> Job {
+    fn ask_passed_warnings(&mut self, passed: PassedOn, asked: Warnings) -> Job {
+        self.send_own(asked.question().as_bytes());
+        Job::Work(Box::new(NativeInsert::PassedWarnings(passed, asked)))
+    }
+
+    /// The list of its warnings, or a part.
+    fn answer_left_out(&mut self, passed: PassedOn, asked: Warnings, answer: &[u8]) -> Job {
+        let is_left_out = match asked.told(answer, AT_FENCE_WARNING) {
+            Told::Next(next) => return self.ask_passed_warnings(passed, next),
+            // Whether rows were left out nobody knows, where it is no list.
+            Told::Has | Told::NoList => true,
+            Told::HasNot => false,
+        };
         let PassedOn {
             after,
             end,
@@ -150,8 +163,7 @@ impl Connection {
         } = passed;
         self.shown_row_count = row_count;
         self.finish(after, end);
-        // Whether rows were left out nobody knows, where it is no list.
-        if has_warning(warnings, AT_FENCE_WARNING) == Some(false) {
+        if !is_left_out {
             self.down.extend_from_slice(&last);
             return then;
         }
@@ -187,45 +199,41 @@ impl Connection {
             && leaves_out.may_be_so(done.affected_rows)
         {
             let answered = answered(after, done.affected_rows);
-            self.send_own(b"SHOW WARNINGS");
-            return Job::Work(Box::new(NativeInsert::Warnings(header, answered)));
+            return self.ask_warnings(header, answered, Warnings::of(end));
         }
         self.down.extend_from_slice(answer);
         self.finish(after, end);
         Job::Answered
     }
 
-    /// The list of its warnings.
-    fn answer_warnings(&mut self, header: Header, answered: Answered, warnings: &[u8]) -> Job {
+    fn ask_warnings(&mut self, header: Header, answered: Answered, asked: Warnings) -> Job {
+        self.send_own(asked.question().as_bytes());
+        Job::Work(Box::new(NativeInsert::Warnings(header, answered, asked)))
+    }
+
+    /// The list of its warnings, or a part.
+    fn answer_warnings(
+        &mut self,
+        header: Header,
+        answered: Answered,
+        asked: Warnings,
+        answer: &[u8],
+    ) -> Job {
         // The client has not asked for them.
         self.shown_row_count = Some(answered.affected_rows);
-        match has_warning(warnings, AT_FENCE_WARNING) {
+        match asked.told(answer, AT_FENCE_WARNING) {
             // Whether rows were left out is not known.
-            None => {
+            Told::NoList => {
                 self.finish(answered.after, answered.end);
-                self.fail_own(warnings)
+                self.fail_own(answer)
             }
-            Some(true) => AtFence::begin(self, header, answered),
-            Some(false) => {
+            Told::Next(next) => self.ask_warnings(header, answered, next),
+            Told::Has => AtFence::begin(self, header, answered),
+            Told::HasNot => {
                 self.down.extend_from_slice(&answered.answer);
                 self.finish(answered.after, answered.end);
                 Job::Answered
             }
         }
     }
-}
-
-/// Whether a list of warnings has one with this number; `None`: it is no list.
-fn has_warning(answer: &[u8], number: &[u8]) -> Option<bool> {
-    let packets = packets(answer)?;
-    let (_, first) = packets.first()?;
-    // Level, number, text.
-    (*first == [3]).then_some(())?;
-    let rows = packets.get(4..)?.iter();
-    let mut numbers = rows.filter_map(|(_, row)| {
-        let mut row = Reader(row);
-        row.text()?;
-        row.text()
-    });
-    Some(numbers.any(|its| its == number))
 }

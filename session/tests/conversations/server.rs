@@ -165,7 +165,7 @@ impl Server {
                 _ => packet(1, b"\xff\x7a\x04#42S02no such table", out),
             };
         }
-        if text == b"SHOW WARNINGS" {
+        if text.starts_with(b"SHOW WARNINGS") {
             let number: &[u8] = pick(random, &[b"167", b"167", b"1265", b"1062"]);
             return match random.u8(0..12) {
                 0 => self.error(random, out),

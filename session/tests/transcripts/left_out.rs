@@ -264,3 +264,60 @@ fn rows_that_are_in_do_not_go_out_again() {
     assert!(program.r.answer(&warning("1062")).is_empty());
     assert_eq!(program.r.output(), ok_with_warnings(1, 1));
 }
+
+/// An INSERT IGNORE whose 5000 warnings fill two parts of the list, this one among those of the second.
+fn warned(program: &mut Program, number: &str) -> Vec<u8> {
+    let answer = packet(1, &[0, 0, 0, 2, 0, 0x88, 0x13]);
+    let asked = program.r.answer(&answer);
+    assert!(has(&asked, "SHOW WARNINGS LIMIT 0,4096"), "{asked:?}");
+    let asked = program.r.answer(&warnings("1366", 4096));
+    assert!(has(&asked, "SHOW WARNINGS LIMIT 4096,4096"), "{asked:?}");
+    assert!(program.r.output().is_empty(), "it was told before");
+    let asked = program.r.answer(&warnings(number, 904));
+    assert!(asked.is_empty(), "{asked:?}");
+    answer
+}
+
+/// So many of one kind.
+fn warnings(number: &str, count: usize) -> Vec<u8> {
+    let mut row = Vec::new();
+    for text in ["Warning", number, "text"] {
+        row.push(u8::try_from(text.len()).unwrap());
+        row.extend(text.as_bytes());
+    }
+    let mut list = packet(1, &[3]);
+    for sequence in 2..5 {
+        list.extend(def(sequence));
+    }
+    let mut sequence = 5_u8;
+    for _ in 0..count {
+        list.extend(packet(sequence, &row));
+        sequence = sequence.wrapping_add(1);
+    }
+    list.extend(packet(sequence, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    list
+}
+
+/// Whole, it could be longer than what is gathered of an answer.
+#[test]
+fn a_long_list_of_warnings_is_asked_for_in_parts() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query(IGNORE);
+    warned(&mut program, "167");
+    assert!(program.r.output().is_empty());
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
+    assert!(program.sent().contains(KEYED));
+    let mut program = Program::new(Mode::Observe);
+    program.r.query(IGNORE);
+    let answer = warned(&mut program, "1366");
+    assert_eq!(program.r.output(), answer);
+    // Of one that cannot go out again.
+    let mut program = Program::new(Mode::Observe);
+    let text = "INSERT IGNORE INTO t (a) SELECT a FROM u";
+    stmt_prepare(&mut program.r, text, "1");
+    program.r.answer(&prepared(7, 0));
+    program.r.output();
+    program.r.say(&execute(7, &[]));
+    warned(&mut program, "167");
+    assert_eq!(error_number(&program.r.output()), Some(NO_KEY));
+}
