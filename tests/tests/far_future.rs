@@ -290,6 +290,24 @@ fn lowering_that_is_rolled_back_or_cut_off_changes_nothing() -> Result<()> {
     logs.check()
 }
 
+/// A drop of the extension that is undone, in the transaction that lowers the bound, takes nothing of that back.
+#[test]
+fn lowering_outlasts_a_part_of_its_transaction_that_is_undone() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let logs = Logs::default();
+    let mut client = poisoned(&server, "postgres")?;
+    let mut other = server.client("postgres")?;
+    logs.draw(&mut other)?;
+    client.batch_execute("BEGIN")?;
+    query_text(&mut client, TO_NOW)?;
+    client.batch_execute("SAVEPOINT part; DROP EXTENSION keywright; ROLLBACK TO part; COMMIT")?;
+    for session in [&mut other, &mut client] {
+        assert_now(ahead_s(session)?[0]);
+        logs.draw(session)?;
+    }
+    logs.check()
+}
+
 /// Others wait for the commit, then go on from now; sessions that issue all the time never see an id twice.
 #[test]
 fn bound_is_lowered_while_others_issue() -> Result<()> {

@@ -41,9 +41,8 @@ pub fn database(database: u32) {
     // Before the words are listed: one that is first used later finds this.
     area::announce_drop(database, transaction);
     for (tag, key) in directory::slots::<TagSlot>() {
-        // What was dropped before stays so, whatever becomes of this.
-        if key.is_in(database) && !reuse::is_dropped(tag.slot) {
-            tag.slot.closed_by().store(transaction, Ordering::Release);
+        if key.is_in(database) {
+            reuse::close_with_database(tag.slot, transaction);
         }
     }
     let words = words_in(database);
@@ -115,7 +114,8 @@ fn words_in(database: u32) -> Vec<(Attached<TimeSlot>, TimeKey)> {
         .collect()
 }
 
-/// Stops a word until `transaction` has ended, and says how far it came in this life of memory: nothing if it issued nothing.
+/// Stops a word until `transaction` has ended, and says how far it came in this life of memory: nothing if it issued nothing. The caller holds the lock on
+/// the register.
 ///
 /// # Errors
 /// Another session is in its gate for too long.
@@ -136,7 +136,7 @@ pub fn close(
     if held.is_none() {
         return Err(turn::held_up(&slot.gate));
     }
-    slot.closed_by().store(transaction, Ordering::Release);
+    reuse::close(slot, transaction);
     let end_state = slot.main.word.drain().max(slot.spare.word.drain());
     Ok(slot
         .taken_over
@@ -185,10 +185,7 @@ fn end_tag(sequence: pg_sys::Oid) -> Result<(), Failure> {
         if held.is_none() {
             return Err(turn::held_up(&slot.gate));
         }
-        // What was dropped before stays so, whatever becomes of this.
-        if !reuse::is_dropped(slot) {
-            slot.closed_by().store(transaction, Ordering::Release);
-        }
+        reuse::close(slot, transaction);
         // Draining forgets it: the word's end says then how far the tag was reserved.
         if let Some((_, end, _)) = slot.left.get() {
             slot.word.publish(end, end);
@@ -233,7 +230,8 @@ fn note_lost() -> Result<(), Failure> {
 }
 
 /// A tag is about to be dropped: once that has committed its place is free, and nobody issues what is left of it in memory, whatever transaction
-/// he is in. Brought back, it goes on above its sequence, which drop_tag keeps. Returns the first id above all that memory knows to be reserved.
+/// he is in. Brought back, it goes on above its sequence, which drop_tag keeps. The caller has locked the row and the sequence. Returns the first id above
+/// all that memory knows to be reserved.
 pub fn close_tag(sequence: pg_sys::Oid) -> u64 {
     let transaction = transaction::subtransaction_number();
     let ours = process::database().to_u32();
@@ -243,7 +241,11 @@ pub fn close_tag(sequence: pg_sys::Oid) -> u64 {
             let slot = tag.slot;
             let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
             end = end.max(slot.word.hi()).max(left_end);
-            slot.closed_by().store(transaction, Ordering::Release);
+            // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed.
+            let tag = reuse::renewed(tag, &key);
+            if tag.is_current() {
+                reuse::close(tag.slot, transaction);
+            }
         }
     }
     end

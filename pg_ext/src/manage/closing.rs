@@ -62,7 +62,7 @@ pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
         if held.is_none() {
             return Err(turn::held_up(&slot.gate));
         }
-        slot.closed_by().store(transaction, Ordering::Release);
+        reuse::close(slot, transaction);
         // Draining forgets it.
         let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
         slot.drain();

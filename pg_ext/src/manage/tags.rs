@@ -19,6 +19,7 @@ use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
+use crate::manage::closing::{name, until_then};
 use crate::manage::definition::{self, Definition, number, numbers};
 use crate::manage::row::{change_row, locked, locked_existing};
 use crate::manage::{hide, restored};
@@ -337,12 +338,15 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
         let extension = cached::extension()?;
         let old = locked_existing(&tag, &extension)?;
         old.require_sequences(&tag)?;
+        let sequence = sequences::of_tag(old.id)?;
+        // Whoever drops it by itself closes the tag, too: one after the other.
+        Wanted::to_change(&[sequence]).lock(until_then().deadline(), &|| name(&tag))?;
+        old.require_sequences(&tag)?;
         change_row(
             (&tag, old.id),
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
-        let sequence = sequences::of_tag(old.id)?;
         let end = drops::close_tag(sequence);
         match old.source {
             Source::Native => put_back(&tag, sequence, end)?,

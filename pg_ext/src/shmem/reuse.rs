@@ -1,7 +1,7 @@
 //! Finding a slot for a key. When none is left, one is passed on whose key can never come again, or whose ids are all
 //! recorded where its next owner looks. Where that is not certain the slot is kept.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use keywright_core::register::{Floor, Register, Use};
 
@@ -69,9 +69,9 @@ fn attach_or_reuse<S: Slot>(
     Some(Err(full))
 }
 
-/// A slot whose owner was dropped, if the very same key comes again: a database that was made anew with the same object id, of
+/// A slot that was closed for good, if the very same key comes again: a tag that was changed; a database that was made anew with the same object id, of
 /// a template that has the others. It is passed on as to any other key.
-fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
+pub fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
     if !is_dropped(found.slot) {
         return found;
     }
@@ -88,7 +88,11 @@ fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
 
 /// Whether what the slot belonged to was dropped, for good. Who dropped it noted in the same transaction how far it had come.
 pub fn is_dropped(slot: &impl Slot) -> bool {
-    match slot.closed_by().load(Ordering::Acquire) {
+    is_committed(slot.closed_by()) || slot.database_closed_by().is_some_and(is_committed)
+}
+
+fn is_committed(closed_by: &AtomicU64) -> bool {
+    match closed_by.load(Ordering::Acquire) {
         0 => false,
         transaction => match transaction::outcome(transaction) {
             Outcome::Committed => true,
@@ -97,17 +101,46 @@ pub fn is_dropped(slot: &impl Slot) -> bool {
     }
 }
 
-/// Has a tag's slot be as any other again where the transaction that closed it failed, and says whether one did. Who closes it meanwhile notes another
-/// transaction, which stays.
+/// Notes that `transaction`, this one or a part of it, closes the slot. The caller holds a lock that keeps all others who close it away until the
+/// transaction ends: that on the register for a time word; for a tag one on its sequence that conflicts with those of the others, or its row, too.
+pub fn close(slot: &impl Slot, transaction: u64) {
+    note(slot.closed_by(), transaction);
+}
+
+/// The same of a tag whose database is dropped. The caller holds the lock on the register, which whoever changes the tag need not.
+pub fn close_with_database(slot: &TagSlot, transaction: u64) {
+    note(&slot.database_closed_by, transaction);
+}
+
+/// What was noted before stays if it is for good, or may become so. One that is open is an earlier part of this very transaction, which holds the lock: it
+/// commits if this part does, and also where this part is undone. Those that failed count no more.
+fn note(closed_by: &AtomicU64, transaction: u64) {
+    let earlier = closed_by.load(Ordering::Acquire);
+    let stays = earlier != 0
+        && match transaction::outcome(earlier) {
+            Outcome::Open | Outcome::Committed => true,
+            Outcome::Failed | Outcome::Forgotten => false,
+        };
+    if !stays {
+        closed_by.store(transaction, Ordering::Release);
+    }
+}
+
+/// Has a tag's slot be as any other again where the transaction that closed it failed, and says whether one did that changes or drops the tag. Who
+/// closes it meanwhile notes another transaction, which stays.
 pub fn reopen_tag(slot: &TagSlot) -> bool {
-    let closed_by = slot.closed_by().load(Ordering::Acquire);
-    if closed_by == 0 {
+    reopen(&slot.database_closed_by);
+    reopen(&slot.closed_by)
+}
+
+fn reopen(closed_by: &AtomicU64) -> bool {
+    let transaction = closed_by.load(Ordering::Acquire);
+    if transaction == 0 {
         return false;
     }
-    match transaction::outcome(closed_by) {
-        Outcome::Failed | Outcome::Forgotten => slot
-            .closed_by()
-            .compare_exchange(closed_by, 0, Ordering::AcqRel, Ordering::Relaxed)
+    match transaction::outcome(transaction) {
+        Outcome::Failed | Outcome::Forgotten => closed_by
+            .compare_exchange(transaction, 0, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok(),
         Outcome::Open | Outcome::Committed => false,
     }

@@ -20,8 +20,10 @@ pub trait Slot: Sync + Sized + 'static {
     fn gate(&self) -> &Gate;
     /// Which owner is the present one.
     fn generation(&self) -> &Generation;
-    /// The transaction that drops what the slot belongs to; 0 when none does.
+    /// The transaction that closes the slot: nothing more is issued of it once that has committed. 0 when none does.
     fn closed_by(&self) -> &AtomicU64;
+    /// The one that drops the database, where it is noted by itself.
+    fn database_closed_by(&self) -> Option<&AtomicU64>;
     /// Gives up all that may still be issued.
     fn drain(&self);
     /// What it belongs to, which the directory reads and writes under its lock.
@@ -53,6 +55,9 @@ impl Slot for TagSlot {
     fn closed_by(&self) -> &AtomicU64 {
         &self.closed_by
     }
+    fn database_closed_by(&self) -> Option<&AtomicU64> {
+        Some(&self.database_closed_by)
+    }
     fn drain(&self) {
         self.word.drain();
         self.left.clear();
@@ -67,6 +72,7 @@ impl Slot for TagSlot {
             numbers: [
                 &self.refill_at,
                 &self.closed_by,
+                &self.database_closed_by,
                 &self.attempted_start,
                 &self.attempted_end,
                 &self.step,
@@ -105,6 +111,10 @@ impl Slot for TimeSlot {
     }
     fn closed_by(&self) -> &AtomicU64 {
         &self.closed_by
+    }
+    fn database_closed_by(&self) -> Option<&AtomicU64> {
+        // Whoever closes a time word holds the lock on the register.
+        None
     }
     fn drain(&self) {
         self.main.word.drain();

@@ -129,8 +129,10 @@ pub struct TagSlot {
     pub(super) generation: Generation,
     /// Set once the bound has been taken over since the server started.
     pub taken_over: AtomicBool,
-    /// The transaction that drops what the slot belongs to; 0 when none does.
+    /// The transaction that closes the tag: it drops it, or changes what its ids are; 0 when none does.
     pub(super) closed_by: AtomicU64,
+    /// The one that drops the database; 0 when none does. It stands by itself: no lock keeps both kinds apart, and either may commit where the other fails.
+    pub(super) database_closed_by: AtomicU64,
     pub(super) key: UnsafeCell<TagKey>,
     /// What a tag has that is fed.
     pub fed: Fed,
@@ -163,6 +165,13 @@ pub struct TagSlot {
 }
 
 impl TagSlot {
+    /// Whether somebody closes it, or drops its database; or did and failed, and nobody has looked since.
+    pub fn is_closing(&self) -> bool {
+        [&self.closed_by, &self.database_closed_by]
+            .iter()
+            .any(|closed_by| closed_by.load(Ordering::Acquire) != 0)
+    }
+
     /// Lets a range be issued. `refill_at`: ids from there on ask for the next one, which is to have `step` ids.
     pub fn publish(
         &self,

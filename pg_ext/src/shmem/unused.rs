@@ -17,7 +17,6 @@ use crate::server::log;
 use crate::shmem::directory;
 use crate::shmem::kept;
 use crate::shmem::key::{Source, TagKey};
-use crate::shmem::slot::Slot;
 use crate::shmem::tag_slot::TagSlot;
 
 /// From the data directory, which the server is in.
@@ -135,28 +134,26 @@ fn give_all(all: &[Unused]) {
 /// What each native tag has left that nobody is dropping.
 fn left() -> Vec<Unused> {
     let all = directory::slots::<TagSlot>().into_iter();
-    all.filter(|(tag, key)| {
-        key.source() == Source::Native && tag.slot.closed_by().load(Ordering::Acquire) == 0
-    })
-    .filter_map(|(tag, key)| {
-        let word = &tag.slot.word;
-        let published = (
-            word.cursor(),
-            word.hi(),
-            tag.slot.step.load(Ordering::Relaxed),
-        );
-        let (start, end, step) = tag.slot.left.get().unwrap_or(published);
-        Some(Unused {
-            owner: key.owner(),
-            tag: key.parsed_tag()?,
-            start,
-            end,
-            step,
+    all.filter(|(tag, key)| key.source() == Source::Native && !tag.slot.is_closing())
+        .filter_map(|(tag, key)| {
+            let word = &tag.slot.word;
+            let published = (
+                word.cursor(),
+                word.hi(),
+                tag.slot.step.load(Ordering::Relaxed),
+            );
+            let (start, end, step) = tag.slot.left.get().unwrap_or(published);
+            Some(Unused {
+                owner: key.owner(),
+                tag: key.parsed_tag()?,
+                start,
+                end,
+                step,
+            })
         })
-    })
-    // Those with nothing left too: how far they came shows whether somebody sets their sequences back.
-    .filter(|unused| unused.end > 0)
-    .collect()
+        // Those with nothing left too: how far they came shows whether somebody sets their sequences back.
+        .filter(|unused| unused.end > 0)
+        .collect()
 }
 
 fn look() -> io::Result<Found> {

@@ -1,5 +1,6 @@
 //! Databases, extensions, tags, worker ids and layouts come, go and come again, while others issue.
 
+mod closings;
 mod dropped_tags;
 
 use std::collections::BTreeMap;
