@@ -55,6 +55,29 @@ fn first_reservation_is_a_tenth_of_the_step() -> Result<()> {
     Ok(())
 }
 
+/// Nor does anybody wait who takes of several tags, or in several roles: it is not the tag used last, by the same role.
+#[test]
+fn tags_and_roles_in_turn_refill_early() -> Result<()> {
+    const OTHER_TAG: &str = "SELECT next_biz_id('bills')";
+    for turns in [[OTHER_TAG; 2], ["SET ROLE pg_monitor", "RESET ROLE"]] {
+        let database = SERVER.database(PgServer::builder)?;
+        let mut client = database.client()?;
+        client.batch_execute(
+            "SELECT keywright.create_tag('orders', step => 1000), keywright.create_tag('bills', step => 1000)",
+        )?;
+        let log = IdLog::new();
+        for between in turns.iter().cycle().take(60) {
+            take(&mut client, 1, &log)?;
+            client.batch_execute(between)?;
+        }
+        // The first reservation had 100, and half of it is gone.
+        assert_eq!(figure(&mut client, "remaining")?, 40 + 1000, "{turns:?}");
+        assert_eq!(figure(&mut client, "refills")?, 2, "{turns:?}");
+        log.check()?;
+    }
+    Ok(())
+}
+
 /// Of a reservation of 100 so many are left when the next one begins; what a tag says comes before the setting.
 #[test]
 fn a_tag_refills_when_it_is_told_to() -> Result<()> {

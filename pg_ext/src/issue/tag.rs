@@ -81,6 +81,7 @@ fn take_slowly(text: &[u8], n: u64) -> Result<Taken, Failure> {
     guard::require_writable("next_biz_id")?;
     let mut entry = current(text)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let mut has_refilled = false;
     loop {
         let ids = entry.ids();
         let taken = take_from(&entry.slot().word, n, ids);
@@ -91,8 +92,13 @@ fn take_slowly(text: &[u8], n: u64) -> Result<Taken, Failure> {
         }
         if let Ok(first) = taken {
             reuse::reopen_tag(entry.slot());
+            // Whoever has just waited for one reservation leaves the next to the caller after him.
+            if !has_refilled && first + n > entry.slot().refill_at.load(Ordering::Relaxed) {
+                refill_early(text)?;
+            }
             return Ok(Taken { first, ids });
         }
+        has_refilled = true;
         match entry.key.source() {
             Source::Native => segment::refill(&entry, n, Urgency::Needed { deadline })?,
             Source::Fed => fed::refill(&entry, n, deadline)?,
