@@ -46,6 +46,33 @@ fn word_first_used_while_its_database_is_dropped_is_noted() -> Result<()> {
     Ok(())
 }
 
+/// The extension is made anew while a session looks it up for the first time: all sessions go on with one reservation of a tag.
+#[test]
+fn extension_made_anew_under_a_first_look_is_one_for_all() -> Result<()> {
+    const NEXT: &str = "SELECT next_biz_id('orders')";
+    let server = PgServer::builder().start()?;
+    let mut keeper = server.client("postgres")?;
+    keeper.batch_execute("CREATE EXTENSION keywright")?;
+    // The session looks at a state of before, and waits for the catalogue.
+    keeper.batch_execute("BEGIN; LOCK TABLE pg_catalog.pg_extension IN ACCESS EXCLUSIVE MODE")?;
+    let looking = Pending::start(server.client("postgres")?, NEXT)?;
+    let waits = format!(
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {}",
+        looking.pid()
+    );
+    let mut observer = server.client("postgres")?;
+    wait_until("a look at the extension", WAIT_MAX, || {
+        Ok(query_i64(&mut observer, &waits)? > 0)
+    })?;
+    keeper.batch_execute(
+        "DROP EXTENSION keywright; CREATE EXTENSION keywright; SELECT keywright.create_tag('orders')",
+    )?;
+    keeper.batch_execute("COMMIT")?;
+    let first = looking.finish()?.outcome?;
+    assert_eq!(query_i64(&mut keeper, NEXT)?, first + 1);
+    Ok(())
+}
+
 /// The whole installation is rolled back, as a migration that fails does; the server is not restarted.
 #[test]
 fn tag_of_an_extension_that_was_rolled_back_goes_on() -> Result<()> {

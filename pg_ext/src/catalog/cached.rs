@@ -20,10 +20,14 @@ static ZONE: BackendCell<Option<Stamped<Zone>>> = BackendCell::new(None);
 /// When it is not installed, or installed in a version this library does not serve.
 pub fn extension() -> Result<Extension, Failure> {
     stamped::remember(&EXTENSION, || {
-        let extension = extension::installed()?;
-        changes::watch(extension.tag_table);
-        changes::watch(extension.node_table);
-        Ok(extension)
+        loop {
+            let extension = extension::installed()?;
+            let tables = [extension.tag_table, extension.node_table];
+            // Else the object id may be that of an extension which was dropped meanwhile, and the tables those of the one that was made after it.
+            if !tables.map(changes::watch).contains(&true) {
+                break Ok(extension);
+            }
+        }
     })
 }
 

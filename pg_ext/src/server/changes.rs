@@ -86,7 +86,8 @@ pub fn depends_on(relation: pg_sys::Oid) -> bool {
         })
 }
 
-/// Has [`count`] move on whenever the server says that `relation` changed.
-pub fn watch(relation: pg_sys::Oid) {
-    WATCHED.with(|watched| watched.borrow_mut().insert(relation));
+/// Has [`count`] move on whenever the server says that `relation` changed. Says whether it did not before: then what changed since the caller looked it
+/// up may have gone by unheard.
+pub fn watch(relation: pg_sys::Oid) -> bool {
+    WATCHED.with(|watched| watched.borrow_mut().insert(relation))
 }
