@@ -163,10 +163,7 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
         deadline: deadline(),
     };
     let mut highest: Option<Floor> = None;
-    for (word, key) in directory::slots::<TimeSlot>() {
-        if key.number() != Some(number) {
-            continue;
-        }
+    for (word, key) in directory::slots::<TimeSlot>(|_, key| key.number() == Some(number)) {
         let slot = word.slot;
         // Whoever extends it now looked the number up before it moved: let it finish.
         let _held = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || {
@@ -198,10 +195,10 @@ pub fn leave_all_words(database: u32) {
 
 fn leave(database: u32, is_meant: impl Fn(Number) -> bool) {
     let transaction = transaction::subtransaction_number();
-    for (word, key) in directory::slots::<TimeSlot>() {
-        if !key.is_in(database) || !key.number().is_some_and(&is_meant) {
-            continue;
-        }
+    let words = directory::slots::<TimeSlot>(|_, key| {
+        key.is_in(database) && key.number().is_some_and(&is_meant)
+    });
+    for (word, _) in words {
         let left_by = &word.slot.left_by;
         // What an earlier part of this transaction has noted stays: should this part be undone, that one still commits.
         let earlier = left_by.load(Ordering::Acquire);
@@ -214,17 +211,20 @@ fn leave(database: u32, is_meant: impl Fn(Number) -> bool) {
 /// How far words of a number came that are not in force, because their layout is not: those of a savepoint that was rolled back
 /// are known to nobody else.
 pub fn used_in_other_layouts(number: Number, layout: &Layout) -> Option<Floor> {
-    let words = directory::slots::<TimeSlot>().into_iter();
-    let others = words.filter(|(_, key)| key.number() == Some(number) && key.layout != *layout);
-    others.fold(None, |highest: Option<Floor>, (word, key)| {
-        let slot = word.slot;
-        let hi = slot.main.word.hi().max(slot.main.word.next());
-        let is_used = slot.taken_over.load(Ordering::Acquire) && !reuse::is_dropped(slot);
-        if !is_used || !word.is_current() {
-            return highest;
-        }
-        Some(Floor::below_state(key.layout, hi).higher(highest))
-    })
+    let others = directory::slots::<TimeSlot>(|_, key| {
+        key.number() == Some(number) && key.layout != *layout
+    });
+    others
+        .into_iter()
+        .fold(None, |highest: Option<Floor>, (word, key)| {
+            let slot = word.slot;
+            let hi = slot.main.word.hi().max(slot.main.word.next());
+            let is_used = slot.taken_over.load(Ordering::Acquire) && !reuse::is_dropped(slot);
+            if !is_used || !word.is_current() {
+                return highest;
+            }
+            Some(Floor::below_state(key.layout, hi).higher(highest))
+        })
 }
 
 /// Leaves a note beside a bound that was never written, durably: a standby that is promoted without the first bound then

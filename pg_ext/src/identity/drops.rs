@@ -17,7 +17,7 @@ use crate::identity::{claims, register, uncommitted};
 use crate::server::backend::BackendCell;
 use crate::server::role::AsOwner;
 use crate::server::{process, relation, sequence, transaction};
-use crate::shmem::key::{TimeKey, TimeKind};
+use crate::shmem::key::{TagKey, TimeKey, TimeKind};
 use crate::shmem::slot::{Attached, Slot};
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
@@ -40,10 +40,8 @@ pub fn database(database: u32) {
     let transaction = transaction::subtransaction_number();
     // Before the words are listed: one that is first used later finds this.
     area::announce_drop(database, transaction);
-    for (tag, key) in directory::slots::<TagSlot>() {
-        if key.is_in(database) {
-            reuse::close_with_database(tag.slot, transaction);
-        }
+    for (tag, _) in directory::slots::<TagSlot>(|_, key| key.is_in(database)) {
+        reuse::close_with_database(tag.slot, transaction);
     }
     let words = words_in(database);
     let closed: Vec<(Number, Option<Floor>)> = words
@@ -108,10 +106,9 @@ fn highest(closed: &[(Number, Option<Floor>)], number: Number) -> Option<Floor> 
 
 /// Snowflake and readable words whose bounds are kept in the database, without those of extensions that were dropped before.
 fn words_in(database: u32) -> Vec<(Attached<TimeSlot>, TimeKey)> {
-    let words = directory::slots::<TimeSlot>().into_iter();
+    let mut words = directory::slots::<TimeSlot>(|_, key| key.is_in(database));
+    words.retain(|(word, _)| !reuse::is_dropped(word.slot));
     words
-        .filter(|(word, key)| key.is_in(database) && !reuse::is_dropped(word.slot))
-        .collect()
 }
 
 /// Stops a word until `transaction` has ended, and says how far it came in this life of memory: nothing if it issued nothing. The caller holds the lock on
@@ -165,15 +162,17 @@ pub fn relation(relation: pg_sys::Oid) {
     }
 }
 
+/// The places that a tag of a database has in memory, with their keys: those of the sequence that is its bound.
+fn tags_of(database: u32, sequence: pg_sys::Oid) -> Vec<(Attached<TagSlot>, TagKey)> {
+    directory::slots::<TagSlot>(|_, key| key.is_in(database) && key.sequence() == sequence)
+}
+
 /// The sequence of a tag is about to be dropped, and its ids may come again by another one. What is left of them in memory nobody issues any
 /// more, whatever transaction he is in: who looked the tag up before needs a refill, and looks again.
 fn end_tag(sequence: pg_sys::Oid) -> Result<(), Failure> {
     let transaction = transaction::subtransaction_number();
     let ours = process::database().to_u32();
-    for (tag, key) in directory::slots::<TagSlot>() {
-        if !key.is_in(ours) || key.sequence() != sequence {
-            continue;
-        }
+    for (tag, _) in tags_of(ours, sequence) {
         let slot = tag.slot;
         let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
         let urgency = Urgency::Needed { deadline };
@@ -236,16 +235,14 @@ pub fn close_tag(sequence: pg_sys::Oid) -> u64 {
     let transaction = transaction::subtransaction_number();
     let ours = process::database().to_u32();
     let mut end = 0;
-    for (tag, key) in directory::slots::<TagSlot>() {
-        if key.is_in(ours) && key.sequence() == sequence {
-            let slot = tag.slot;
-            let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
-            end = end.max(slot.word.hi()).max(left_end);
-            // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed.
-            let tag = reuse::renewed(tag, &key);
-            if tag.is_current() {
-                reuse::close(tag.slot, transaction);
-            }
+    for (tag, key) in tags_of(ours, sequence) {
+        let slot = tag.slot;
+        let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
+        end = end.max(slot.word.hi()).max(left_end);
+        // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed.
+        let tag = reuse::renewed(tag, &key);
+        if tag.is_current() {
+            reuse::close(tag.slot, transaction);
         }
     }
     end

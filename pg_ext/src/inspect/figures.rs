@@ -56,13 +56,10 @@ type TagFigures = TableIterator<
 fn keywright_tag_figures() -> TagFigures {
     let rows = || {
         let extension = cached::extension()?;
-        directory::slots::<TagSlot>()
+        let ours = process::database();
+        directory::slots::<TagSlot>(|_, key| key.is_of(ours, extension.oid))
             .into_iter()
-            .filter(|(tag, key)| {
-                key.is_of(process::database(), extension.oid)
-                    && relation::exists(key.sequence())
-                    && !reuse::is_dropped(tag.slot)
-            })
+            .filter(|(tag, key)| relation::exists(key.sequence()) && !reuse::is_dropped(tag.slot))
             .map(|(tag, key)| {
                 let slot = tag.slot;
                 let used = slot.taken_over.load(Ordering::Relaxed);

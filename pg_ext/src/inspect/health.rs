@@ -369,10 +369,7 @@ fn clock_followed() -> Result<Finding, Failure> {
 }
 
 fn room() -> Result<Finding, Failure> {
-    let tags = directory::slots::<TagSlot>().into_iter();
-    let tags = tags
-        .filter(|(tag, _)| !reuse::is_only_left(tag.slot))
-        .count();
+    let tags = directory::slots::<TagSlot>(|slot, _| !reuse::is_only_left(slot)).len();
     let words = directory::used::<TimeSlot>();
     let (tags_max, words_max) = (settings::tags_max(), settings::workers_max());
     Ok(Finding {

@@ -46,9 +46,10 @@ pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
         transaction::subtransaction_number(),
     );
     let mut end = 0;
-    for (tag, key) in directory::slots::<TagSlot>() {
-        let is_meant = key.is_in(database) && key.sequence() == sequence;
-        if !is_meant || reuse::is_dropped(tag.slot) {
+    let tags =
+        directory::slots::<TagSlot>(|_, key| key.is_in(database) && key.sequence() == sequence);
+    for (tag, _) in tags {
+        if reuse::is_dropped(tag.slot) {
             continue;
         }
         let slot = tag.slot;

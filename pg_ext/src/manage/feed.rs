@@ -113,11 +113,13 @@ fn all_untold(
     tags: &HashSet<&str>,
     boot_ms: u64,
 ) -> impl Iterator<Item = (Attached<TagSlot>, TagKey, u64)> {
-    let slots = directory::slots::<TagSlot>().into_iter();
-    slots.filter_map(move |(tag, key)| {
+    let wanting = directory::slots::<TagSlot>(|slot, key| {
+        key.source() == Source::Fed && slot.fed.wanted.load(Ordering::Acquire) > 0
+    });
+    wanting.into_iter().filter_map(move |(tag, key)| {
         let told_ms = tag.slot.fed.told_boot_ms.load(Ordering::Acquire);
-        let is_wanted = key.source() == Source::Fed
-            && tag.slot.fed.wanted.load(Ordering::Acquire) > 0
+        // Once more: whoever has handed a range over has cleared both.
+        let is_wanted = tag.slot.fed.wanted.load(Ordering::Acquire) > 0
             && boot_ms.saturating_sub(told_ms) > TOLD_MS_MAX
             && tags.contains(key.tag().as_str())
             && !reuse::is_dropped(tag.slot);
@@ -152,14 +154,10 @@ fn keywright_handed_over(tags: Option<Array<'_, &str>>) -> LastIds {
         let named = arguments::required(tags, TAGS)?;
         let tags: HashSet<&str> = named.iter().flatten().collect();
         let mut last_ids = BTreeMap::new();
-        for (tag, key) in directory::slots::<TagSlot>() {
+        for (tag, key) in directory::slots::<TagSlot>(|_, key| key.source() == Source::Fed) {
             let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
             let name = key.tag();
-            if key.source() == Source::Fed
-                && floor > 0
-                && tags.contains(name.as_str())
-                && !reuse::is_dropped(tag.slot)
-            {
+            if floor > 0 && tags.contains(name.as_str()) && !reuse::is_dropped(tag.slot) {
                 let last: &mut u64 = last_ids.entry(name).or_default();
                 *last = floor.saturating_sub(1).max(*last);
             }
@@ -256,9 +254,9 @@ fn take(hand_over: &HandOver) -> Result<(), Failure> {
             "the server has started anew since the ids were asked for",
         ));
     }
-    let mut slots = directory::slots::<TagSlot>().into_iter();
-    let tag = slots
-        .find(|(tag, its)| its.is_fed_like(key) && !reuse::is_dropped(tag.slot))
+    let tag = directory::slots::<TagSlot>(|_, its| its.is_fed_like(key))
+        .into_iter()
+        .find(|(tag, _)| !reuse::is_dropped(tag.slot))
         .map(|(tag, _)| tag)
         .ok_or_else(|| refused(key, "nobody asked for them here"))?;
     let slot = tag.slot;

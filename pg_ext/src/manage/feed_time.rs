@@ -70,17 +70,20 @@ pub fn was_fed() -> Result<bool, Failure> {
 
 /// Whether a database of this server has this worker id by a hand-over.
 pub fn is_handed(worker: u32) -> bool {
-    let slots = directory::slots::<TimeSlot>().into_iter();
-    let mut with_it = slots.filter(|(_, key)| key.fed_worker() == Some(worker));
-    with_it.any(|(word, _)| !reuse::is_dropped(word.slot))
+    let with_it = directory::slots::<TimeSlot>(|_, key| key.fed_worker() == Some(worker));
+    with_it
+        .iter()
+        .any(|(word, _)| !reuse::is_dropped(word.slot))
 }
 
 fn all_untold(boot_ms: u64) -> impl Iterator<Item = (Attached<TimeSlot>, TimeKey, u64)> {
-    let slots = directory::slots::<TimeSlot>().into_iter();
-    slots.filter_map(move |(word, key)| {
+    let wanting = directory::slots::<TimeSlot>(|slot, key| {
+        key.is_fed() && slot.fed.wanted.load(Ordering::Acquire) > 0
+    });
+    wanting.into_iter().filter_map(move |(word, key)| {
         let told_ms = word.slot.fed.told_boot_ms.load(Ordering::Acquire);
-        let is_wanted = key.is_fed()
-            && word.slot.fed.wanted.load(Ordering::Acquire) > 0
+        // Once more: whoever has handed time over has cleared both.
+        let is_wanted = word.slot.fed.wanted.load(Ordering::Acquire) > 0
             && boot_ms.saturating_sub(told_ms) > TOLD_MS_MAX
             && !reuse::is_dropped(word.slot);
         is_wanted.then_some((word, key, told_ms))
@@ -171,9 +174,9 @@ type Untils = TableIterator<
 fn keywright_handed_time() -> Untils {
     let found = || {
         guard::require_preload()?;
-        let slots = directory::slots::<TimeSlot>().into_iter();
-        let fed = slots.filter(|(word, key)| key.is_fed() && !reuse::is_dropped(word.slot));
-        let floors = fed.filter_map(|(word, _)| {
+        let mut words = directory::slots::<TimeSlot>(|_, key| key.is_fed());
+        words.retain(|(word, _)| !reuse::is_dropped(word.slot));
+        let floors = words.into_iter().filter_map(|(word, _)| {
             let fed = &word.slot.fed;
             let (worker, until_ms) = fed.floor()?;
             Some((

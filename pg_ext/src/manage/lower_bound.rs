@@ -103,12 +103,13 @@ fn close_words(register: &Register, deadline: Instant) -> Result<(), Failure> {
     let ours = process::database().to_u32();
     let numbers: Vec<Number> = register.held_by(ours).map(|(number, _)| number).collect();
     let transaction = transaction::subtransaction_number();
-    for (word, key) in directory::slots::<TimeSlot>() {
-        // What was handed over to a word that is fed nothing here says.
-        let is_meant = key
-            .number()
-            .is_some_and(|number| key.is_in(ours) || numbers.contains(&number));
-        if is_meant && !reuse::is_dropped(word.slot) {
+    // What was handed over to a word that is fed nothing here says.
+    let words = directory::slots::<TimeSlot>(|_, key| {
+        key.number()
+            .is_some_and(|number| key.is_in(ours) || numbers.contains(&number))
+    });
+    for (word, key) in words {
+        if !reuse::is_dropped(word.slot) {
             drops::close(word, &key, transaction, deadline)?;
         }
     }

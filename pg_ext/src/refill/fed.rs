@@ -205,13 +205,13 @@ fn refusal(entry: &TagEntry, range: HandedOver, floor: u64, noted: Option<u64>) 
 /// was not asked for since the server started.
 pub fn handed_over_to(id: i32) -> Option<i64> {
     let sequence = sequences::of_tag(id).ok()?;
-    let mut all = directory::slots::<TagSlot>().into_iter();
-    let (tag, _) = all.find(|(tag, key)| {
-        key.source() == Source::Fed
-            && !reuse::is_dropped(tag.slot)
-            && key.database() == process::database()
-            && key.sequence() == sequence
-    })?;
+    let ours = process::database();
+    let fed = directory::slots::<TagSlot>(|_, key| {
+        key.source() == Source::Fed && key.database() == ours && key.sequence() == sequence
+    });
+    let (tag, _) = fed
+        .into_iter()
+        .find(|(tag, _)| !reuse::is_dropped(tag.slot))?;
     let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
     (floor > 0).then(|| floor.saturating_sub(1).cast_signed())
 }

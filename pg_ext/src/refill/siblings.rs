@@ -32,10 +32,9 @@ pub fn wait_for(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Failure> {
 /// Words whose ids could meet this one's: of the same worker under another layout, or bounded by another sequence; of the same
 /// bucket of another database.
 fn of(entry: &TimeEntry) -> Vec<(Attached<TimeSlot>, TimeKey)> {
-    let words = directory::slots::<TimeSlot>().into_iter();
+    let mut words = directory::slots::<TimeSlot>(|_, key| key.shares_ids_with(entry.key));
+    words.retain(|(word, _)| !word.is_same(&entry.at));
     words
-        .filter(|(word, key)| key.shares_ids_with(entry.key) && !word.is_same(&entry.at))
-        .collect()
 }
 
 /// Drains the words whose ids could meet this one's: they are not in force any more, and if one comes back it must not go on

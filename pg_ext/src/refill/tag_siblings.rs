@@ -13,11 +13,9 @@ use crate::shmem::{directory, reuse};
 
 /// Such words with their keys, and the end of what each published. A committed DROP EXTENSION forgets.
 fn of(key: &TagKey) -> impl Iterator<Item = (TagKey, u64)> {
-    directory::slots::<TagSlot>()
+    directory::slots::<TagSlot>(|_, its| its.shares_ids_with(key) && its != key)
         .into_iter()
-        .filter(move |(tag, its)| {
-            its.shares_ids_with(key) && its != key && !reuse::is_dropped(tag.slot)
-        })
+        .filter(|(tag, _)| !reuse::is_dropped(tag.slot))
         .map(|(tag, its)| (its, tag.slot.word.hi()))
 }
 
@@ -35,15 +33,13 @@ pub fn known_end(tag: &Tag, extension: pg_sys::Oid, generation: u32) -> u64 {
             && key.generation() == generation
             && key.tag_bytes() == tag.as_bytes()
     };
-    let words = directory::slots::<TagSlot>().into_iter();
-    let ends = words
-        .filter(|(_, key)| is_meant(key))
-        .filter_map(|(word, _)| {
-            let left_end = word.slot.left.get().map_or(0, |(_, end, _)| end);
-            let end = word.slot.word.hi().max(left_end);
-            // Else it was passed on meanwhile, and this is another tag's.
-            word.is_current().then_some(end)
-        });
+    let words = directory::slots::<TagSlot>(|_, key| is_meant(key)).into_iter();
+    let ends = words.filter_map(|(word, _)| {
+        let left_end = word.slot.left.get().map_or(0, |(_, end, _)| end);
+        let end = word.slot.word.hi().max(left_end);
+        // Else it was passed on meanwhile, and this is another tag's.
+        word.is_current().then_some(end)
+    });
     ends.max().unwrap_or(0)
 }
 

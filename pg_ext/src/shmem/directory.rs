@@ -40,20 +40,19 @@ fn key_of<'lock, S: Slot>(slot: &'lock S, _lock: &'lock Lock) -> &'lock S::Key {
     unsafe { &*slot.key().get() }
 }
 
-/// All slots that belong to a key, of every database, with their keys.
-pub fn slots<S: Slot>() -> Vec<Keyed<S>> {
+/// The slots that are meant, of every database, with their keys. There may be very many, so only these are copied. `is_meant` runs under the lock, and
+/// calls nothing of the server.
+pub fn slots<S: Slot>(is_meant: impl Fn(&S, &S::Key) -> bool) -> Vec<Keyed<S>> {
     let Some(area) = AREA.get() else {
         return Vec::new();
     };
     let used = S::array(&area).used();
-    // Room for all before the lock is taken.
-    let mut found = Vec::with_capacity(used.len());
     let lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_SHARED);
-    found.extend(
-        used.iter()
-            .map(|slot| (Attached::now(slot), *key_of(slot, &lock))),
-    );
-    found
+    used.iter()
+        .map(|slot| (slot, key_of(slot, &lock)))
+        .filter(|(slot, key)| is_meant(slot, key))
+        .map(|(slot, key)| (Attached::now(slot), *key))
+        .collect()
 }
 
 /// How many slots belong to a key.

@@ -56,7 +56,7 @@ fn attach_or_reuse<S: Slot>(
         Ok(found) => return Some(Ok(renewed(found, key))),
         Err(full) => full,
     };
-    for (old, owner) in directory::slots::<S>() {
+    for (old, owner) in directory::slots::<S>(|_, _| true) {
         // Whoever holds a gate is using it; there is no hurry that would be worth a wait.
         let Some(held) = old.slot.gate().try_enter() else {
             continue;

@@ -133,8 +133,11 @@ fn give_all(all: &[Unused]) {
 
 /// What each native tag has left that nobody is dropping.
 fn left() -> Vec<Unused> {
-    let all = directory::slots::<TagSlot>().into_iter();
-    all.filter(|(tag, key)| key.source() == Source::Native && !tag.slot.is_closing())
+    let native = directory::slots::<TagSlot>(|slot, key| {
+        key.source() == Source::Native && !slot.is_closing()
+    });
+    native
+        .into_iter()
         .filter_map(|(tag, key)| {
             let word = &tag.slot.word;
             let published = (
