@@ -33,10 +33,40 @@ pub fn lock() -> Result<(), Failure> {
     if is_locked_in_time() {
         return Ok(());
     }
-    Err(wait::timed_out(
+    Err(held_up())
+}
+
+fn held_up() -> Failure {
+    wait::timed_out(
         "another transaction that sets a worker id, readable bucket, time zone, layout or snowflake source, drops a database or the extension, or runs keywright.lower_bound",
     )
-    .detail(locks::who_has_register()))
+    .detail(locks::who_has_register())
+}
+
+/// What [`lock`] locks, for a moment within the transaction: dropping it gives it back, but for what the transaction holds besides.
+pub struct Locked(());
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // While an error unwinds the abort of the transaction does it.
+        if !std::thread::panicking() {
+            lock::give_back_register();
+        }
+    }
+}
+
+/// Keeps others from changing the register for as long as the caller keeps the answer; `None` if somebody else holds it. Does not wait, so it may be called
+/// in a gate.
+pub fn try_lock() -> Option<Locked> {
+    lock::try_register().then(|| Locked(()))
+}
+
+/// Waits until nobody else holds the register. Outside gates: who has it may be waiting for one.
+///
+/// # Errors
+/// Somebody does until the deadline.
+pub fn wait_until_free(deadline: Instant) -> Result<(), Failure> {
+    wait::until(deadline, || try_lock().is_some()).map_err(|()| held_up())
 }
 
 /// As [`lock`], where no query can be run: whether it could be taken.

@@ -17,6 +17,7 @@ use crate::catalog::sequences;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
+use crate::identity::register;
 use crate::refill::fed;
 use crate::refill::fed_mark::{self, KEY_SPACE, MARK, mark_of, read_mark};
 use crate::refill::room::{self, Extended};
@@ -70,9 +71,9 @@ pub fn extend(
             Taken::Yes => {}
             // The slot goes on under another key, or the locks are to be waited for first.
             Taken::LookAgain => return Ok(Extended::Yes),
-            Taken::Locked(wanted) => {
+            Taken::HeldUp(by) => {
                 drop(held);
-                return wait_for_locks(entry, &wanted, urgency, spare);
+                return wait_outside(entry, &by, urgency, spare);
             }
         }
     }
@@ -189,12 +190,20 @@ fn ask(entry: &TimeEntry, feeding: Feeding, _held: &Held<'_>) -> Result<(), Fail
 enum Taken {
     Yes,
     LookAgain,
-    Locked(Wanted),
+    HeldUp(HeldBy),
 }
 
-fn wait_for_locks(
+/// What others hold.
+enum HeldBy {
+    Locks(Wanted),
+    /// Somebody may be giving the worker id to a database.
+    Register,
+}
+
+/// Waits for it outside the gate: who holds it may be waiting for that.
+fn wait_outside(
     entry: &TimeEntry,
-    wanted: &Wanted,
+    by: &HeldBy,
     urgency: Urgency,
     spare: bool,
 ) -> Result<Extended, Failure> {
@@ -206,7 +215,10 @@ fn wait_for_locks(
             .store(u64::MAX, Ordering::Relaxed),
         Urgency::Needed { deadline } => {
             let figures = (&slot.waits, &slot.wait_us);
-            turn::counted(figures, || wanted.lock(deadline, &|| NAME.to_owned()))?;
+            turn::counted(figures, || match by {
+                HeldBy::Locks(wanted) => wanted.lock(deadline, &|| NAME.to_owned()),
+                HeldBy::Register => register::wait_until_free(deadline),
+            })?;
         }
     }
     Ok(Extended::Yes)
@@ -223,13 +235,23 @@ fn take_over(
     let (key_space, mark) = (sequences::named(KEY_SPACE)?, sequences::named(MARK)?);
     let wanted = Wanted::to_change(&[key_space, mark]);
     if wanted.try_lock().is_none() {
-        return Ok(Taken::Locked(wanted));
+        return Ok(Taken::HeldUp(HeldBy::Locks(wanted)));
     }
     // Behind the lock: this session may not have heard yet that the database is fed no more.
     if !time_entry::key(entry.kind)?.is_fed_like(entry.key) {
         cache::forget();
         return Ok(Taken::LookAgain);
     }
+    let is_same = entry.key.fed_worker() == Some(time.worker);
+    // Whoever sets a worker id looks here while he holds the register, which others see changed once he has committed: so one after the other.
+    let _register = if is_same {
+        None
+    } else {
+        let Some(register) = register::try_lock() else {
+            return Ok(Taken::HeldUp(HeldBy::Register));
+        };
+        Some(register)
+    };
     let (noted, known) = {
         let _owner = AsOwner::new(entry.owner);
         (sequence::last(key_space), sequence::last(mark))
@@ -249,7 +271,6 @@ fn take_over(
     }
     slot.fed.clear(held);
     let layout = *entry.layout();
-    let is_same = entry.key.fed_worker() == Some(time.worker);
     // A later worker id goes on above the earlier one: so one that comes back does not repeat what it issued in this life, whatever its store says.
     let mut above_state = 0;
     if !is_same {

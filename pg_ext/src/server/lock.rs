@@ -69,3 +69,10 @@ pub fn try_register() -> bool {
     let result = unsafe { pg_sys::LockAcquire(&tag, EXCLUSIVE, false, true) };
     result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
 }
+
+/// Gives back the lock that [`try_register`] took; one that the transaction holds besides stays.
+pub fn give_back_register() {
+    let tag = advisory(pg_sys::InvalidOid, WORKERS_LOCK);
+    // SAFETY: a complete lock tag, of a lock that this transaction holds.
+    unsafe { pg_sys::LockRelease(&tag, EXCLUSIVE, false) };
+}

@@ -207,6 +207,34 @@ fn another_worker_id_begins_where_it_was_handed_over() -> Result<()> {
     Ok(())
 }
 
+/// Whoever sets a worker id has not committed: one that is handed over meanwhile waits for that, and is taken only if it came to nothing.
+#[test]
+fn a_worker_id_that_is_being_set_is_not_taken_from_a_store() -> Result<()> {
+    let (server, _shop, mut feeder) = server()?;
+    let (from_ms, until_ms) = (now_ms() - 1_000, now_ms() + 600_000);
+    for (name, worker, end) in [("undone", 9, "ROLLBACK"), ("done", 10, "COMMIT")] {
+        let mut client = database(&server, name, FED)?;
+        ask(&mut client)?;
+        let wanted = demand(&mut feeder)?;
+        let set = format!("SELECT keywright.set_worker_id({worker})");
+        feeder.batch_execute("BEGIN")?;
+        feeder.batch_execute(&set)?;
+        hand_over(&mut feeder, &wanted, KEY_SPACE, (worker, from_ms, until_ms))?;
+        let waited = client.batch_execute(NEXT);
+        expect_cause(waited, Cause::RefillTimeout, "sets a worker id");
+        feeder.batch_execute(end)?;
+        if end == "COMMIT" {
+            let taken = client.batch_execute(NEXT);
+            expect_cause(taken, Cause::WorkerIdInUse, "worker id 10");
+        } else {
+            assert_eq!(query_i64(&mut client, WORKER)?, 9);
+            let late = feeder.batch_execute(&set);
+            expect_cause(late, Cause::WorkerIdInUse, "was handed over");
+        }
+    }
+    Ok(())
+}
+
 /// What a database has natively is not taken from a store, and the other way round.
 #[test]
 fn a_fed_database_issues_nothing_of_its_own() -> Result<()> {
