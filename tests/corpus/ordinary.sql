@@ -144,6 +144,22 @@ INSERT IGNORE INTO t SELECT * FROM u;
 INSERT INTO t (id, a) SELECT id, COUNT(*) FROM u WHERE id > 60 GROUP BY id;
 SELECT id, a FROM t ORDER BY id;
 
+=== rows copied with keys that are computed
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (a INT);
+INSERT INTO u VALUES (1), (2), (3);
+CREATE FUNCTION f() RETURNS INT DETERMINISTIC NO SQL RETURN 5;
+--- run
+INSERT INTO t (id, a) SELECT d.k, d.a FROM (SELECT ABS(a) + 100 AS k, a FROM u WHERE a < YEAR(NOW())) d;
+INSERT INTO t (id, a) SELECT k, m FROM (SELECT MAX(a) + 200 AS k, UPPER(MIN(a)) AS m FROM u) d;
+@refused a column as key
+INSERT INTO t (id, a) SELECT d.k, d.a FROM (SELECT f() + a AS k, a FROM u) d;
+@refused a column as key
+INSERT INTO t (id, a) SELECT k, a FROM (SELECT CAST(FLOOR(RAND() * 2) AS SIGNED) AS k, a FROM u) d;
+@refused a column as key
+INSERT INTO t (id, a) SELECT a, f() FROM u;
+SELECT id, a FROM t ORDER BY id;
+
 === rows without values that have an alias
 only: mysql
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT NOT NULL DEFAULT 3, b INT, c INT AS (a + 1), UNIQUE (a));

@@ -130,6 +130,25 @@ pub(crate) fn is_pure_call(word: &[u8]) -> bool {
     holds(PURE, word)
 }
 
+/// Functions, and types in them, beside the pure ones and aggregates, that leave nothing behind and come to the same however often one statement calls
+/// them for a row, sorted; their parenthesis follows at once. Not so, for example: RAND, SYSDATE, UUID and UUID_SHORT.
+#[rustfmt::skip]
+const STEADY: &[&str] = &[
+    "any_value", "char", "character_length", "concat", "concat_ws", "curdate", "current_date", "current_timestamp", "curtime",
+    "database", "date", "date_add", "date_format", "date_sub", "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "dense_rank",
+    "extract", "first_value", "format", "from_unixtime", "hex", "hour", "instr", "json_array", "json_extract", "json_object",
+    "json_table", "json_unquote", "json_value", "lag", "last_day", "last_value", "lcase", "lead", "left", "locate", "lower", "lpad",
+    "ltrim", "md5", "mid", "minute", "month", "now", "nth_value", "ntile", "nvl", "quarter", "rank", "repeat", "replace", "reverse",
+    "right", "row_number", "rpad", "rtrim", "second", "sha1", "sha2", "str_to_date", "substr", "substring", "substring_index", "time",
+    "timestamp", "timestampdiff", "to_days", "trim", "ucase", "unhex", "unix_timestamp", "upper", "utc_timestamp", "week", "weekday",
+    "year",
+];
+
+/// Whether `word(…)` is a call that a statement may carry out twice for a row.
+pub(crate) fn is_steady_call(word: &[u8]) -> bool {
+    is_pure_call(word) || is_aggregate(word) || holds(STEADY, word)
+}
+
 /// Functions whose arguments are values between commas, and whose value is the same whether these come out of a table or of a temporary one with
 /// its columns, sorted; their parenthesis follows at once.
 #[rustfmt::skip]
@@ -160,8 +179,8 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGGREGATES, BLIND, COMPUTED_ALIKE, EFFECTS, PASSES, PURE, RESERVED, is_harmless_call,
-        is_reserved,
+        AGGREGATES, BLIND, COMPUTED_ALIKE, EFFECTS, PASSES, PURE, RESERVED, STEADY,
+        is_harmless_call, is_reserved, is_steady_call,
     };
 
     #[test]
@@ -173,11 +192,21 @@ mod tests {
             EFFECTS,
             PASSES,
             PURE,
+            STEADY,
             COMPUTED_ALIKE,
         ] {
             assert!(table.is_sorted(), "{table:?}");
         }
         assert!(is_reserved(b"Values"));
+    }
+
+    #[test]
+    fn what_comes_to_another_value_or_leaves_something_behind_is_not_steady() {
+        assert!(is_steady_call(b"Now") && is_steady_call(b"MAX") && is_steady_call(b"coalesce"));
+        for other in ["rand", "sysdate", "uuid", "uuid_short", "sleep", "nextval"] {
+            assert!(!is_steady_call(other.as_bytes()), "{other}");
+        }
+        assert!(EFFECTS.iter().all(|call| !is_steady_call(call.as_bytes())));
     }
 
     #[test]

@@ -229,7 +229,7 @@ impl Cursor<'_> {
 
     /// Whether the parenthesis behind a word that starts at `start` has columns in it: of a table of WITH, which AS and another parenthesis
     /// follow, or of JSON_TABLE, where the word is COLUMNS behind a string. Neither can stand behind the name of a function.
-    fn at_columns(&self, start: usize) -> Result<bool, Unread> {
+    pub(crate) fn at_columns(&self, start: usize) -> Result<bool, Unread> {
         let before = self.text.get(..start).unwrap_or_default();
         let is_behind_string = matches!(before.trim_ascii_end().last(), Some(b'\'' | b'"'));
         if is_behind_string && self.since(start).eq_ignore_ascii_case(b"columns") {

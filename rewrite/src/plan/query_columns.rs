@@ -40,6 +40,12 @@ const GROUPING: Clauses = Clauses::of(&[
     Clause::Aggregate,
 ]);
 
+/// Whether a column may be computed as often as a guard names it, and nothing is left behind where that makes the statement fail. `begin`: where the
+/// query begins.
+fn may_be_guarded(outline: &Outline, begin: Cursor<'_>) -> bool {
+    !outline.has_effects && begin.is_steady(outline.end).unwrap_or(false)
+}
+
 /// How a query brings keys.
 pub(super) enum Brought {
     /// It may not.
@@ -103,7 +109,10 @@ impl Insert {
             ..cursor
         };
         // What cannot be read brings nothing.
-        is_plain && is_column && !begin.has_table_parameter(outline.end).unwrap_or(true)
+        let has_type =
+            is_plain && is_column && !begin.has_table_parameter(outline.end).unwrap_or(true);
+        // Where 0 is a key nothing is computed but what the client wrote.
+        has_type && (zero_is_key || may_be_guarded(outline, begin))
     }
 
     /// How the query brings keys, by what the server says of its result.

@@ -7,4 +7,5 @@ pub(crate) mod outline;
 pub(crate) mod outline_reader;
 pub(crate) mod own_tail;
 pub(crate) mod sorted_within;
+pub(crate) mod steady;
 pub(crate) mod table_parameters;

@@ -69,8 +69,8 @@ impl Connection {
     ) -> Option<KeyOfQuery> {
         let rule = rule.filter(|rule| self.rewrites(*rule))?;
         let rule = self.rules.rules().get(rule)?;
-        // Whether it brings a key is seen when it has been carried out.
-        let may_bring = rule.on_explicit == OnExplicit::Keep;
+        // Whether it brings a key is seen when it has been carried out, more than once. A view in it may call a function.
+        let may_bring = rule.on_explicit == OnExplicit::Keep && rule.repeatable;
         (may_bring && what == Unsupported::Key(KeyExpression::Subquery)).then_some(())?;
         let modes = &self.context.modes;
         let head = InsertHead::read(text, modes).ok()?;

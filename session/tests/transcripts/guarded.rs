@@ -157,6 +157,54 @@ fn parameters_that_make_no_column_of_a_table_do_no_harm() {
     }
 }
 
+/// The guard names the key more than once, and a server computes a column of a query in FROM or WITH wherever it is named.
+#[test]
+fn a_key_that_may_be_another_once_more_is_refused() {
+    for query in [
+        "SELECT d.k, d.a FROM (SELECT nx() AS k, a FROM u) d",
+        "SELECT k, a FROM (SELECT NEXTVAL(sq) AS k, a FROM u) d",
+        "WITH d AS (SELECT NEXT VALUE FOR sq AS k, a FROM u) SELECT k, a FROM d",
+        "SELECT k, a FROM (SELECT CAST(FLOOR(RAND()*2) AS SIGNED) AS k, a FROM u) d",
+        "SELECT * FROM (SELECT UUID_SHORT() AS k, a FROM u) d",
+        // In ORACLE mode it is no column.
+        "SELECT sq.nextval, a FROM u",
+        // The statement may fail when these have been called.
+        "SELECT id, nx() FROM u",
+        "SELECT id, GET_LOCK('a', 1) FROM u",
+    ] {
+        let text = format!("INSERT INTO t (id, a) {query}");
+        for is_prepared in [false, true] {
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+            let sent = match is_prepared {
+                true => stmt_prepare(&mut r, &text, "1"),
+                false => r.probed(&text, "1"),
+            };
+            assert_eq!(sent, "", "{query}");
+            let told = String::from_utf8_lossy(&r.output()).into_owned();
+            let is_told = told.contains("as key") || told.contains("keys out of *");
+            assert!(is_told, "{query}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_the_same_once_more_is_guarded() {
+    for query in [
+        "SELECT k, a FROM (SELECT IFNULL(id, 0) AS k, UPPER(a) AS a FROM u WHERE b < NOW()) d",
+        "SELECT k, a FROM (SELECT MAX(id) AS k, a FROM u GROUP BY a) d",
+        "SELECT id, a FROM u FORCE INDEX(`PRIMARY`) WHERE b < DATE_SUB(NOW(), INTERVAL 1 DAY)",
+        "SELECT id, RAND() FROM u WHERE a > RAND()",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let sent = asked(
+            &mut r,
+            &format!("INSERT INTO t (id, a) {query}"),
+            &["k", "a"],
+        );
+        assert!(sent.contains("SELECT CASE WHEN "), "{sent}");
+    }
+}
+
 #[test]
 fn a_table_that_changed_is_asked_for_again() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);

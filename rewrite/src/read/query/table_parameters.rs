@@ -7,21 +7,37 @@ use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
 use crate::refusal::Unread;
 
-/// Where reading stands.
+/// Where reading stands: whether in a query that stands in place of a table.
 #[derive(Default)]
-struct Reading {
+pub(super) struct InTables {
     /// Of each open parenthesis, whether a query stands in it.
     queries: Vec<bool>,
     /// In how many of them one does: a look at each for every parameter would take quadratic time.
     open_queries: usize,
     /// Between SELECT and FROM of the query itself.
     in_list: bool,
+    /// Behind WHERE of the query itself.
+    is_behind: bool,
     is_qualified: bool,
 }
 
-impl Reading {
-    /// Takes a word that is a keyword; false behind the tables.
-    fn keyword(&mut self, word: Token, text: &[u8]) -> bool {
+impl InTables {
+    /// Takes the next token of the query.
+    pub(super) fn take(&mut self, token: Token, text: &[u8]) {
+        let was_qualified = std::mem::take(&mut self.is_qualified);
+        match token.kind {
+            Kind::Mark(b'(') => self.queries.push(false),
+            Kind::Mark(b')') => {
+                let was_query = self.queries.pop().unwrap_or(false);
+                self.open_queries -= usize::from(was_query);
+            }
+            Kind::Mark(b'.') => self.is_qualified = true,
+            Kind::Word if !was_qualified => self.keyword(token, text),
+            _ => {}
+        }
+    }
+
+    fn keyword(&mut self, word: Token, text: &[u8]) {
         let is = |keyword| word.is(text, keyword);
         match self.queries.last_mut() {
             Some(query) if !*query => {
@@ -29,44 +45,33 @@ impl Reading {
                 self.open_queries += usize::from(*query);
             }
             Some(_) => {}
-            None if is("WHERE") => return false,
-            None => self.in_list = is("SELECT") || (self.in_list && !is("FROM")),
+            None => {
+                self.is_behind |= is("WHERE");
+                self.in_list = is("SELECT") || (self.in_list && !is("FROM"));
+            }
         }
-        true
+    }
+
+    /// Whether what was taken last stands in such a query.
+    pub(super) fn is_inside(&self) -> bool {
+        !self.in_list && !self.is_behind && self.open_queries > 0
     }
 }
 
 impl Cursor<'_> {
     /// Whether a parameter or a user variable stands in a query of WITH or FROM, of the query that begins here and ends there.
     pub(crate) fn has_table_parameter(mut self, end: usize) -> Result<bool, Unread> {
-        let mut reading = Reading::default();
+        let mut place = InTables::default();
         loop {
             let token = self.token()?;
-            if token.kind == Kind::End || token.start >= end {
+            if token.kind == Kind::End || token.start >= end || place.is_behind {
                 return Ok(false);
             }
-            let was_qualified = std::mem::take(&mut reading.is_qualified);
-            match token.kind {
-                Kind::Mark(b'(') => reading.queries.push(false),
-                Kind::Mark(b')') => {
-                    let was_query = reading.queries.pop().unwrap_or(false);
-                    reading.open_queries -= usize::from(was_query);
-                }
-                Kind::Mark(b'.') => reading.is_qualified = true,
-                Kind::Word if !was_qualified => {
-                    let are_tables = reading.keyword(token, self.text);
-                    if !are_tables {
-                        return Ok(false);
-                    }
-                }
-                Kind::Parameter | Kind::Variable
-                    if !reading.in_list
-                        && reading.open_queries > 0
-                        && !token.of(self.text).starts_with(b"@@") =>
-                {
-                    return Ok(true);
-                }
-                _ => {}
+            place.take(token, self.text);
+            let may_be_another = matches!(token.kind, Kind::Parameter | Kind::Variable)
+                && !token.of(self.text).starts_with(b"@@");
+            if may_be_another && place.is_inside() {
+                return Ok(true);
             }
         }
     }
