@@ -11,6 +11,7 @@ pub(crate) mod kind_facts;
 pub(crate) mod last_insert_id;
 pub(crate) mod load_data;
 pub(crate) mod next_value;
+pub(crate) mod outer_names;
 pub(crate) mod query;
 pub(crate) mod split;
 pub(crate) mod statement_kind;

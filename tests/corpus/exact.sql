@@ -203,6 +203,10 @@ INSERT INTO t (a) VALUES ((SELECT 1)), (2), (3);
 INSERT INTO t (a) VALUES (1), (ASCII('a')), ({db}.sum(1)), (2), (3);
 @refused a value that refers to the key column
 INSERT INTO t (id, a) VALUES (NULL, (SELECT 1) + id);
+@refused a value that refers to the key column
+INSERT INTO t (id, a) VALUES (NULL, (SELECT id));
+@refused a value that refers to the key column
+INSERT INTO t SET id = 0, a = (SELECT MAX(u.a) + t.id FROM u);
 SELECT id - LAST_INSERT_ID(), a, b FROM t ORDER BY id;
 
 === shapes that MySQL knows

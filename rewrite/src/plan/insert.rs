@@ -48,9 +48,10 @@ impl Insert {
     }
 
     /// What a key is read for.
-    pub(crate) fn wanted<'k>(&self, modes: &Modes, key: &KeyColumn<'k>) -> Wanted<'k> {
+    pub(crate) fn wanted<'k>(&'k self, modes: &Modes, key: &KeyColumn<'k>) -> Wanted<'k> {
         Wanted {
             name: key.name,
+            table: &self.head.table.table,
             form: key.form,
             care: Care {
                 is_signed: key.is_signed,

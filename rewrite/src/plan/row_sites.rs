@@ -1,8 +1,9 @@
 //! What a walk over the rows of an INSERT finds: where each row's key goes.
 
+use crate::lex::cursor::Cursor;
 use crate::lex::scan::Scanned;
 use crate::plan::site::{KeyParameter, Site, SiteKind, site_kind};
-use crate::read::key_value::{Found, Value};
+use crate::read::key_value::{Found, Value, Wanted};
 use crate::refusal::{Unread, Unsupported};
 
 /// Where the key stands in a row.
@@ -66,6 +67,23 @@ impl Walked {
     /// Whether an absent key goes last.
     pub(crate) fn last(&self) -> bool {
         self.absent() && (self.seen.name || self.seen.name_in_query)
+    }
+
+    /// Behind the key of a row, which what stands before it does not refer to; from here on what does is noted.
+    pub(super) fn behind_key<'t>(&mut self, cursor: Cursor<'t>) -> Cursor<'t> {
+        (self.seen.name, self.seen.name_in_query) = (false, false);
+        cursor
+    }
+
+    /// Whether a value between the place behind a row's key and `end` refers to that, or may.
+    pub(super) fn refers_to_key(
+        &self,
+        behind: Cursor<'_>,
+        end: usize,
+        wanted: Wanted<'_>,
+    ) -> Result<bool, Unread> {
+        let is_within = self.seen.name_in_query;
+        Ok(self.seen.name || (is_within && behind.refers_from_within(end, wanted)?))
     }
 
     /// Moves the keys of an absent column behind the other values; `parameters` is how many there are in all rows.

@@ -109,7 +109,7 @@ impl Cursor<'_> {
         let found = self.key_value(wanted, &mut walked.seen)?;
         walked.add_value(&found, parameters)?;
         let asks = found.value != Value::Explicit;
-        walked.seen.name = false;
+        let behind = walked.behind_key(*self);
         if self.accept_mark(b',')? {
             let (_, commas) = self.skip_values(usize::MAX, wanted.name, &mut walked.seen)?;
             values += commas + 1;
@@ -120,7 +120,7 @@ impl Cursor<'_> {
         if values != expected {
             return Err(Unread::Refused);
         }
-        if asks && walked.seen.name {
+        if asks && walked.refers_to_key(behind, self.at, wanted)? {
             return Err(Unsupported::KeyReferred.into());
         }
         walked.seen.name = false;
@@ -136,7 +136,7 @@ impl Cursor<'_> {
         self.skip_blanks()?;
         let start = self.at;
         let before = walked.seen.parameters;
-        let mut asks = false;
+        let (mut asks, mut behind) = (false, *self);
         loop {
             let column = self.path()?.last;
             if !matches!(self.token()?.kind, Kind::Mark(b'=') | Kind::Assign) {
@@ -156,13 +156,13 @@ impl Cursor<'_> {
                 let found = self.key_value(wanted, &mut walked.seen)?;
                 walked.add_value(&found, parameters)?;
                 asks = found.value != Value::Explicit;
-                walked.seen.name = false;
+                behind = walked.behind_key(*self);
             }
             if !self.accept_mark(b',')? {
                 break;
             }
         }
-        if asks && walked.seen.name {
+        if asks && walked.refers_to_key(behind, self.at, wanted)? {
             return Err(Unsupported::KeyReferred.into());
         }
         if walked.absent() {

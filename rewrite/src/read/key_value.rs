@@ -46,6 +46,8 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a [u8],
+    /// The table that the rows go into.
+    pub(crate) table: &'a [u8],
     pub(crate) form: KeyForm,
     /// In the first row.
     pub(crate) care: Care,
