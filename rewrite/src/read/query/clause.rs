@@ -18,7 +18,7 @@ pub(crate) enum Clause {
     Rollup = 1 << 5,
     /// HAVING.
     Having = 1 << 6,
-    /// OVER or WINDOW.
+    /// OVER, WINDOW or QUALIFY.
     Window = 1 << 7,
     /// An aggregate function in the select list, outside subqueries: it groups without GROUP BY.
     Aggregate = 1 << 8,

@@ -84,7 +84,8 @@ fn shape(insert: &Insert, text: &[u8], modes: &Modes) -> Option<Shape> {
     let mut parser = Parser::new(&MySqlDialect {}).try_with_sql(&query).ok()?;
     let query = parser.parse_query().ok()?;
     let has_ended = parser.peek_token_ref().token == sqlparser::tokenizer::Token::EOF;
-    has_ended.then(|| Shape::of(&query)).flatten()
+    // What has something strange in it is like nothing.
+    has_ended.then(|| Shape::of(&query).unwrap_or_default())
 }
 
 impl Cursor<'_> {
@@ -195,7 +196,6 @@ impl Shape {
         let is_strange = select.top.is_some()
             || select.exclude.is_some()
             || select.prewhere.is_some()
-            || select.qualify.is_some()
             || select.value_table_mode.is_some()
             || !select.lateral_views.is_empty()
             || !select.connect_by.is_empty()
@@ -215,7 +215,9 @@ impl Shape {
         let is_distinct = !matches!(select.distinct, None | Some(Distinct::All));
         let is_from =
             !matches!(select.from.as_slice(), [] | [_]) || select.from.iter().any(is_table);
-        let is_window = !select.named_window.is_empty() || select.projection.iter().any(has_window);
+        let is_window = !select.named_window.is_empty()
+            || select.qualify.is_some()
+            || select.projection.iter().any(has_window);
         for (clause, is_there) in [
             (Clause::GroupBy, grouped),
             (Clause::Rollup, rollup),

@@ -351,7 +351,8 @@ impl Reading {
             () if is("INTO") || is("PROCEDURE") => return with(SelectConstruct::IntoOrProcedure),
             () if is("RETURNING") => return with(SelectConstruct::Returning),
             // Words that may be names in the select list.
-            () if self.part == Part::Clauses && is("WINDOW") => {
+            // Rows are left out behind their windows, and so behind their numbers: QUALIFY of MySQL.
+            () if self.part == Part::Clauses && (is("WINDOW") || is("QUALIFY")) => {
                 outline.clauses.insert(Clause::Window);
             }
             () if self.part == Part::Clauses && is("FETCH") => {

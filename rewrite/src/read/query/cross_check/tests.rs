@@ -105,6 +105,10 @@ fn rollups_and_windows_are_not_overlooked() {
         ("SELECT 5,a FROM u GROUP BY CUBE(a)", grouped),
         ("SELECT 5,a FROM u WINDOW w AS (ORDER BY a)", plain),
         ("SELECT 5,rank() OVER (ORDER BY a) FROM u", plain),
+        (
+            "SELECT 5,a FROM u QUALIFY rank() OVER (ORDER BY a)<3",
+            plain,
+        ),
         ("SELECT 5,rank() OVER (ORDER BY a) AS r FROM u", plain),
     ] {
         assert_eq!(second(query).compare(&first(like)), Comparison::Differs);
@@ -140,6 +144,19 @@ fn parts_that_are_no_plain_selects_are_like_nothing() {
         ("WITH c AS (SELECT 1) (SELECT 5,1)", "SELECT 5,1"),
     ] {
         let found = second(query).compare(&first(like));
+        assert_eq!(found, Comparison::Differs, "{query:?}");
+    }
+}
+
+/// The first reader does not know them, so rows that they leave out or sort could be overlooked.
+#[test]
+fn what_neither_server_knows_is_like_nothing() {
+    for query in [
+        "SELECT 5,a FROM u SORT BY a",
+        "SELECT 5,a FROM u CLUSTER BY a",
+        "SELECT 5,a FROM u DISTRIBUTE BY a",
+    ] {
+        let found = second(query).compare(&first("SELECT 5,a FROM u"));
         assert_eq!(found, Comparison::Differs, "{query:?}");
     }
 }
