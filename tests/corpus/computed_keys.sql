@@ -278,3 +278,27 @@ INSERT INTO t (id, a) VALUES ((SELECT @n := id FROM u LIMIT 1), 16);
 @refused a subquery as key
 INSERT INTO t (id, a) VALUES ((SELECT id FROM u LIMIT 1), @n := 16);
 SELECT COUNT(*) FROM t;
+
+=== keys that are queries over tables that a statement may name once
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (id BIGINT PRIMARY KEY);
+INSERT INTO u VALUES (5);
+--- run
+CREATE TEMPORARY TABLE once (k BIGINT);
+INSERT INTO once VALUES (9);
+@text
+@only mariadb
+INSERT INTO t (id, a) VALUES ((SELECT MAX(k) FROM once), 1);
+@text
+@only mysql
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT MAX(k) FROM once), 1);
+DROP TEMPORARY TABLE once;
+LOCK TABLES t WRITE, u READ;
+@text
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT MAX(id) FROM u), 2);
+UNLOCK TABLES;
+@text
+INSERT INTO t (id, a) VALUES ((SELECT MAX(id) FROM u), 3);
+SELECT id, a FROM t ORDER BY id;

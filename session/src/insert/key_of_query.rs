@@ -17,6 +17,11 @@ use crate::server::probe::Probe;
 use crate::server::question::{ComputedValues, Question};
 use crate::step::Step;
 
+/// The server's errors for a temporary table (MySQL), or a locked one, that a statement names more often than it may: the guard has the query
+/// more than once.
+const NOT_REOPENED: u16 = 1137;
+const NOT_LOCKED: u16 = 1100;
+
 impl Connection {
     /// An INSERT that this keeps from being read: perhaps its key is a query.
     pub(crate) fn insert_key_of_query(
@@ -112,6 +117,12 @@ impl Connection {
         if error.is_some_and(|(number, message)| is_no_key(number, message)) {
             self.last_insert_id = before;
             self.table_report.computed = Some(ComputedValues::Known(vec![None]));
+            return Job::Idle;
+        }
+        if error.is_some_and(|(number, _)| matches!(number, NOT_REOPENED | NOT_LOCKED)) {
+            self.last_insert_id = before;
+            // It is read again as one that cannot be guarded.
+            self.table_report.result = Some(Vec::new());
             return Job::Idle;
         }
         self.note_answered(end);

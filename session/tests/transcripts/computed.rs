@@ -230,7 +230,15 @@ const QUERY: &str = "INSERT INTO t (id, a) VALUES ((SELECT i FROM u), 2)";
 
 /// A session whose statement with a query as key went out, which the server was asked for the type of.
 fn queried() -> Rig {
-    let mut r = rig_of_rule(|rule| rule.is_signed = true);
+    queried_by(|_| {})
+}
+
+/// The same by a rule that was changed.
+fn queried_by(change: impl FnOnce(&mut Rule)) -> Rig {
+    let mut r = rig_of_rule(|rule| {
+        rule.is_signed = true;
+        change(rule);
+    });
     let asked = r.query(QUERY);
     let asked = match has(&asked, "@@session.sql_mode") {
         true => r.answer(&probe_in("STRICT_TRANS_TABLES", "1")),
@@ -292,4 +300,27 @@ fn a_query_that_may_leave_something_behind_is_refused() {
     let sent = r.answer(&probe_in("STRICT_TRANS_TABLES", "1"));
     assert!(sent.is_empty(), "{sent:?}");
     assert!(has(&r.output(), "a subquery as key"));
+}
+
+/// MySQL opens a temporary table once only in a statement, and either server a locked one once for each name that it was locked by.
+#[test]
+fn a_query_over_a_table_that_can_be_read_only_once_is_refused() {
+    let reopened = packet(1, b"\xFF\x71\x04#HY000Can't reopen table: 'u'");
+    let locked = packet(
+        1,
+        b"\xFF\x4C\x04#HY000Table 'u' was not locked with LOCK TABLES",
+    );
+    for error in [reopened, locked] {
+        let mut r = queried();
+        let sent = r.answer(&error);
+        assert!(sent.is_empty(), "{sent:?}");
+        let told = r.output();
+        assert!(has(&told, "a subquery as key"), "{told:?}");
+        assert_eq!(told.get(3..7), Some(&[1, 0xFF, 0xD3, 4][..]), "1235");
+        assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+        // It goes out as its client wrote it where the rule says so.
+        let mut r = queried_by(|rule| rule.on_unsupported = OnUnsupported::Pass);
+        let sent = r.answer(&error);
+        assert!(has(&sent, QUERY), "{sent:?}");
+    }
 }
