@@ -18,7 +18,7 @@ pub struct KindFacts {
 /// How rows come into a table by a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowsFrom {
-    /// They do not, or only by a trigger, a function or an update.
+    /// They do not, or only by a trigger, a function or an update, or as what is left of a period by FOR PORTION OF.
     Never,
     /// They stand in it, or come from its query.
     Written,
