@@ -30,6 +30,7 @@ fn command(code: u8, body: &[u8]) -> Vec<u8> {
 fn session() -> Result<Session, Box<dyn Error>> {
     let rule = Rule {
         repeatable: true,
+        is_steady: true,
         is_signed: true,
         ..Rule::new(Pattern::parse("shop.t")?, "id", KeyForm::Integer)
     };

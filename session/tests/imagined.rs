@@ -36,6 +36,7 @@ fn rule(on_unsupported: OnUnsupported) -> Rule {
     Rule {
         on_unsupported,
         repeatable: true,
+        is_steady: true,
         is_signed: true,
         ..Rule::new(Pattern::parse("shop.*").unwrap(), "id", KeyForm::Integer)
     }

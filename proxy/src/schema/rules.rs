@@ -111,6 +111,7 @@ impl<'a> Around<'a> {
         TableTraits {
             watched: has_trigger && self.seeing.contains(&column.rule),
             repeatable: !has_trigger && !self.may_call && column.is_innodb(),
+            is_steady: !self.may_call,
             is_signed: column.kind.is_signed_integer(),
         }
     }
@@ -129,12 +130,14 @@ fn of_rule(
     let mut all = TableTraits {
         watched: false,
         repeatable: !around.may_call && all_seen,
+        is_steady: !around.may_call,
         is_signed: all_seen && columns.clone().next().is_some(),
     };
     for column in columns {
         let its = around.traits_of(column);
         all.watched |= its.watched;
         all.repeatable &= its.repeatable;
+        all.is_steady &= its.is_steady;
         all.is_signed &= its.is_signed;
     }
     all
@@ -190,6 +193,7 @@ impl TableFacts {
             Rule {
                 watched: known.watched,
                 repeatable: known.repeatable,
+                is_steady: known.is_steady,
                 is_signed: known.is_signed,
                 ..rule
             }

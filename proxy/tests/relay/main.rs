@@ -50,6 +50,7 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
 fn elsewhere() -> Result<Rule> {
     Ok(Rule {
         repeatable: true,
+        is_steady: true,
         is_signed: true,
         ..Rule::new(Pattern::parse("elsewhere.t")?, "id", KeyForm::Integer)
     })

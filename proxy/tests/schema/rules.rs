@@ -16,11 +16,17 @@ fn flags(snapshot: &Snapshot, config: &Config) -> (bool, bool, bool) {
     let TableTraits {
         watched,
         repeatable,
+        is_steady,
         is_signed,
     } = known;
     assert_eq!(
-        (rule.watched, rule.repeatable, rule.is_signed),
-        (watched, repeatable, is_signed)
+        (
+            rule.watched,
+            rule.repeatable,
+            rule.is_steady,
+            rule.is_signed
+        ),
+        (watched, repeatable, is_steady, is_signed)
     );
     (watched, repeatable, is_signed)
 }
@@ -68,6 +74,29 @@ fn rules_have_what_their_tables_have_in_common() {
     let calls = "select `shop`.`count_up`(`shop`.`orders`.`id`) AS `id` from `shop`.`orders`";
     assert_eq!(with_view("calls", calls), (false, false, true));
     assert_eq!(with_view("unseen", ""), (false, false, false));
+}
+
+/// Triggers and engines do not matter to what a query leaves behind.
+#[test]
+fn queries_are_steady_unless_a_view_may_call_a_function() {
+    let config = config("segment:orders", "");
+    let is_steady = |definition: Option<&str>| {
+        let mut table = counted("orders", "bigint", 1);
+        table.engine = "MyISAM".to_owned();
+        let mut snapshot = snapshot(MYSQL, vec![table]);
+        let context = context(&mut snapshot);
+        context.triggers.push(trigger("orders", true));
+        context.functions.insert("count_up".to_owned());
+        let view = definition.map(|definition| view("seen", &["id"], definition));
+        context.views.extend(view);
+        rules(&snapshot, &config).rules()[0].is_steady
+    };
+    assert!(is_steady(None));
+    assert!(is_steady(Some(
+        "select `log`.`t`.`id` AS `id` from `log`.`t`"
+    )));
+    assert!(!is_steady(Some("select `shop`.`count_up`(1) AS `id`")));
+    assert!(!is_steady(Some("")));
 }
 
 /// One table under a pattern does not change what holds for the others.
@@ -236,7 +265,7 @@ fn of_what_was_not_asked_nothing_is_known() {
     assert_eq!(listed(&snapshot, &config), ListedTables::default());
     let rules = rules(&snapshot, &config);
     let rule = &rules.rules()[0];
-    assert!(!rule.watched && !rule.repeatable && !rule.is_signed);
+    assert!(!rule.watched && !rule.repeatable && !rule.is_steady && !rule.is_signed);
     assert_eq!(
         rules.key_column_state(b"shop", b"elsewhere"),
         KeyColumnState::Present

@@ -75,7 +75,7 @@ impl Connection {
         let rule = rule.filter(|rule| self.rewrites(*rule))?;
         let rule = self.rules.rules().get(rule)?;
         // Whether it brings a key is seen when it has been carried out, more than once. A view in it may call a function.
-        let may_bring = rule.on_explicit == OnExplicit::Keep && rule.repeatable;
+        let may_bring = rule.on_explicit == OnExplicit::Keep && rule.is_steady;
         (may_bring && what == Unsupported::Key(KeyExpression::Subquery)).then_some(())?;
         let modes = &self.context.modes;
         let head = InsertHead::read(text, modes).ok()?;

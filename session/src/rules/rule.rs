@@ -80,6 +80,8 @@ pub struct Rule {
     pub watched: bool,
     /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
     pub repeatable: bool,
+    /// A query can be carried out more than once: no view calls a function.
+    pub is_steady: bool,
     /// Key columns of matching tables have numbers below 0: none is UNSIGNED.
     pub is_signed: bool,
 }
@@ -101,6 +103,7 @@ impl Rule {
             keys_max: u64::MAX,
             watched: false,
             repeatable: false,
+            is_steady: false,
             is_signed: false,
         }
     }
@@ -110,6 +113,7 @@ impl Rule {
         TableTraits {
             watched: self.watched,
             repeatable: self.repeatable,
+            is_steady: self.is_steady,
             is_signed: self.is_signed,
         }
     }
@@ -119,11 +123,13 @@ impl Rule {
         let TableTraits {
             watched,
             repeatable,
+            is_steady,
             is_signed,
         } = traits;
         Self {
             watched,
             repeatable,
+            is_steady,
             is_signed,
             ..self.clone()
         }
@@ -137,6 +143,8 @@ pub struct TableTraits {
     pub watched: bool,
     /// A statement that fails leaves nothing behind: InnoDB without triggers.
     pub repeatable: bool,
+    /// A query can be carried out more than once: no view of the server calls a function.
+    pub is_steady: bool,
     /// The key column has numbers below 0: it is not UNSIGNED.
     pub is_signed: bool,
 }

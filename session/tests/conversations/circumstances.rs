@@ -200,6 +200,7 @@ impl Circumstances {
             keys_max,
             watched,
             repeatable,
+            is_steady: repeatable,
             is_signed,
         };
         vec![

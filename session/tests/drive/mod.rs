@@ -128,6 +128,7 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         keys_max: u64::MAX,
         watched: bit(4),
         repeatable: bit(5),
+        is_steady: bit(5),
         is_signed: bit(6),
     };
     let observed = Rule {

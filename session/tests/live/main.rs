@@ -15,6 +15,7 @@ keywright_testkit::on_both_flavours!(corpus_is_what_native_auto_increment_shows)
 fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
     Ok(Rule {
         repeatable: true,
+        is_steady: true,
         is_signed: !table.starts_with("t_u"),
         ..Rule::new(
             Pattern::parse(&format!("corpus_p*{schema_ends}.{table}"))?,

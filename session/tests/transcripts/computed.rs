@@ -294,7 +294,7 @@ fn a_query_that_comes_to_none_is_replaced_by_a_key() {
 /// What it reads may be a view that calls a function, and the guard has it read more than once.
 #[test]
 fn a_query_that_may_leave_something_behind_is_refused() {
-    let mut r = rig_of_rule(|rule| (rule.is_signed, rule.repeatable) = (true, false));
+    let mut r = rig_of_rule(|rule| (rule.is_signed, rule.is_steady) = (true, false));
     let asked = r.query(QUERY);
     assert!(has(&asked, "@@session.sql_mode"), "{asked:?}");
     let sent = r.answer(&probe_in("STRICT_TRANS_TABLES", "1"));

@@ -104,6 +104,7 @@ fn use_in_several() {
     // A rule for one schema only.
     let rule = Rule {
         repeatable: true,
+        is_steady: true,
         is_signed: true,
         ..Rule::new(Pattern::parse("other.t").unwrap(), "id", KeyForm::Integer)
     };

@@ -122,6 +122,7 @@ pub(crate) fn facts(server: Server, caps: u64) -> SessionFacts {
 fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
     let rule = Rule {
         repeatable: true,
+        is_steady: true,
         is_signed: true,
         ..Rule::new(Pattern::parse("*.t").unwrap(), "id", form)
     };
