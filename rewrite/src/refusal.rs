@@ -136,6 +136,11 @@ pub enum Unsupported {
     /// More parameters than a prepared statement may have.
     #[error("more than 65535 parameters")]
     Parameters,
+    /// The server has found other parameters in a statement than were read in it: values would go to others than their own.
+    #[error(
+        "a statement whose parameters the server counts otherwise, such as :1 in sql_mode ORACLE"
+    )]
+    OtherParameters,
     /// Query attributes that cannot be sent again with another text.
     #[error("a statement with query attributes {0}")]
     Attributes(AttributesConstruct),
@@ -244,7 +249,7 @@ impl Unsupported {
             Self::NextValues => "next_values",
             Self::Longer => "longer",
             Self::TooLong => "too_long",
-            Self::Parameters => "parameters",
+            Self::Parameters | Self::OtherParameters => "parameters",
             Self::Attributes(_) => "query_attributes",
             Self::Bulk(_) => "bulk_execution",
             Self::View(_) => "view",

@@ -110,7 +110,7 @@ impl Work for Guarded {
             true => {
                 let sequence = Header::read(last).map_or(1, |header| header.sequence);
                 let what = Unsupported::SelectWith(SelectConstruct::KeyMissing);
-                connection.tell_refused(self.rule, Reason::Unsupported(what), sequence);
+                connection.tell_refused(Some(self.rule), Reason::Unsupported(what), sequence);
             }
             false => connection.down.extend_from_slice(answer),
         }

@@ -100,9 +100,9 @@ impl LoadTry {
         let sequence = Header::read(last).map_or(1, |header| header.sequence);
         if has_too_few(last) {
             let rows_max = connection.facts.limits.select_rows_max;
-            connection.tell_refused(self.rule, Reason::LoadRows { rows_max }, sequence);
+            connection.tell_refused(Some(self.rule), Reason::LoadRows { rows_max }, sequence);
         } else if is_given {
-            connection.tell_refused(self.rule, Reason::Explicit, sequence);
+            connection.tell_refused(Some(self.rule), Reason::Explicit, sequence);
         } else {
             connection.note(Some(self.rule), StatementOutcome::Rewritten);
             connection.down.extend_from_slice(answer);

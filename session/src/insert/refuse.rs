@@ -84,8 +84,8 @@ impl Connection {
     }
 
     /// The same of a statement that was answered already.
-    pub(crate) fn tell_refused(&mut self, rule: usize, reason: Reason, sequence: u8) {
-        let message = self.note_refused(Some(rule), reason);
+    pub(crate) fn tell_refused(&mut self, rule: Option<usize>, reason: Reason, sequence: u8) {
+        let message = self.note_refused(rule, reason);
         write_error(reason.cause(), &message, sequence, &mut self.down);
     }
 

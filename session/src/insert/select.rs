@@ -273,7 +273,11 @@ impl Select {
         let sequence = Header::read(error).map_or(1, |header| header.sequence);
         let rows = self.rows;
         let is_limit = rows >= connection.facts.limits.select_rows_max;
-        connection.tell_refused(self.rule, Reason::SelectRows { rows, is_limit }, sequence);
+        connection.tell_refused(
+            Some(self.rule),
+            Reason::SelectRows { rows, is_limit },
+            sequence,
+        );
     }
 }
 

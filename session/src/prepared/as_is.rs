@@ -84,7 +84,14 @@ impl Connection {
     /// The client's text was prepared too.
     pub(crate) fn answer_as_is(&mut self, id: u32, end: Option<End>, answer: &[u8]) -> Job {
         match end {
-            Some(End::Prepared { statement, .. }) => {
+            Some(End::Prepared {
+                statement,
+                parameters,
+            }) => {
+                let read = self.statements.parameters(id);
+                if read.is_some_and(|read| read != usize::from(parameters)) {
+                    return self.fail_other_parameters(statement, id);
+                }
                 self.statements.as_is.insert(id, statement);
                 Job::Idle
             }

@@ -1,6 +1,7 @@
 //! A statement on a rule's table whose PREPARE is under way.
 
 use keywright_wire::answer::End;
+use keywright_wire::bytes::Header;
 use keywright_wire::packets::{without_injected, write_close};
 
 use crate::client::decode::Undecoded;
@@ -43,22 +44,25 @@ impl Work for Preparing {
     ) -> Job {
         match *self {
             Self::Rows(mut statement) => {
+                let of = (Some(statement.rule), statement.parameters());
                 let hidden = statement.hidden();
                 let Some(made) = statement.variants.first_mut() else {
                     return Job::Idle;
                 };
-                if let Some(number) = connection.tell_prepared(end, answer, &hidden) {
+                if let Some(number) = connection.tell_prepared(end, answer, of, &hidden) {
                     made.number = number;
                     connection.statements.ours.insert(number, statement);
                 }
             }
             Self::Query(select) => {
-                if let Some(number) = connection.tell_prepared(end, answer, &select.injected()) {
+                let (of, injected) = ((Some(select.rule), select.parameters()), select.injected());
+                if let Some(number) = connection.tell_prepared(end, answer, of, &injected) {
                     connection.statements.selects.insert(number, select);
                 }
             }
             Self::NextValue(next) => {
-                if let Some(number) = connection.tell_prepared(end, answer, &next.injected()) {
+                let of = (connection.rule_behind(&next.next.table), 0);
+                if let Some(number) = connection.tell_prepared(end, answer, of, &next.injected()) {
                     connection.statements.next_values.insert(number, next);
                 }
             }
@@ -68,13 +72,28 @@ impl Work for Preparing {
 }
 
 impl Connection {
-    /// Sends the client the answer to its PREPARE, without the parameters that were put in. Returns the statement's number if it
-    /// succeeded.
-    fn tell_prepared(&mut self, end: Option<End>, answer: &[u8], injected: &[u16]) -> Option<u32> {
-        let Some(End::Prepared { statement, .. }) = end else {
+    /// Sends the client the answer to its PREPARE, without the parameters that were put in. `own` is how many the client knows of. Returns
+    /// the statement's number if it succeeded.
+    fn tell_prepared(
+        &mut self,
+        end: Option<End>,
+        answer: &[u8],
+        (rule, own): (Option<usize>, usize),
+        injected: &[u16],
+    ) -> Option<u32> {
+        let Some(End::Prepared {
+            statement,
+            parameters,
+        }) = end
+        else {
             self.down.extend_from_slice(answer);
             return None;
         };
+        if usize::from(parameters) != own.saturating_add(injected.len()) {
+            let sequence = Header::read(answer).map_or(1, |header| header.sequence);
+            self.refuse_other_parameters(statement, rule, sequence);
+            return None;
+        }
         let deprecates = self.deprecates_eof();
         if injected.is_empty() {
             self.down.extend_from_slice(answer);

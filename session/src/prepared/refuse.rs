@@ -1,10 +1,13 @@
-//! Executions that are refused.
+//! Prepared statements, and executions of them, that are refused.
 
 use keywright_core::Cause;
 use keywright_rewrite::Unsupported;
 use keywright_wire::bytes::Header;
+use keywright_wire::packets::write_close;
 
 use crate::connection::Connection;
+use crate::job::Job;
+use crate::judge::Reason;
 use crate::step::Step;
 
 impl Connection {
@@ -40,6 +43,31 @@ impl Connection {
         let select = self.statements.selects.get(&id);
         let rule = select.map(|select| select.rule);
         self.refuse_unsupported(header, rule, what)
+    }
+
+    /// The server counts other parameters in a statement that it has prepared than were read in it, so values would go to others than their
+    /// own. It is closed; the client's command ends with that.
+    pub(crate) fn refuse_other_parameters(
+        &mut self,
+        statement: u32,
+        rule: Option<usize>,
+        sequence: u8,
+    ) {
+        write_close(statement, &mut self.up);
+        let reason = Reason::Unsupported(Unsupported::OtherParameters);
+        self.tell_refused(rule, reason, sequence);
+    }
+
+    /// The same of another text of a statement, which was prepared for the execution at the front.
+    pub(crate) fn fail_other_parameters(&mut self, statement: u32, id: u32) -> Job {
+        let select = || self.statements.selects.get(&id).map(|select| select.rule);
+        let rule = self.rule_of_statement(id).or_else(select);
+        let sequence = self.table_report.answer_sequence.unwrap_or(1);
+        self.refuse_other_parameters(statement, rule, sequence);
+        self.shown_row_count = None;
+        self.forget_command();
+        self.forget_long_data_of_any(id);
+        Job::Answered
     }
 
     pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {

@@ -38,6 +38,11 @@ pub(crate) struct SelectStatement {
 }
 
 impl SelectStatement {
+    /// How many parameters the client knows of.
+    pub(crate) fn parameters(&self) -> usize {
+        usize::try_from(self.plan.parameters()).unwrap_or(usize::MAX)
+    }
+
     /// A parameter's value is sent as long data: where the server has that parameter.
     pub(crate) fn add_long_data(&mut self, index: u16) -> u16 {
         self.long_data.insert(index);

@@ -73,7 +73,7 @@ impl Connection {
         let Some(select) = self.statements.selects.get_mut(&id) else {
             return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
-        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
+        let count = select.parameters();
         let (rest, known) = (
             payload.get(4..).unwrap_or_default(),
             select.types.as_deref(),

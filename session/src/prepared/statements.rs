@@ -79,6 +79,12 @@ impl Statement {
         all.saturating_sub(computed.map_or(0, |computed| computed.positions.len()))
     }
 
+    /// How many parameters the server has in one of its texts.
+    pub(crate) fn parameters_of(&self, prepared: &Prepared) -> usize {
+        let all = usize::try_from(self.plan.parameters()).unwrap_or(usize::MAX);
+        all.saturating_add(prepared.injected.len())
+    }
+
     /// The parameters that the client does not know of in the text that it knows, ascending.
     pub(crate) fn hidden(&self) -> Vec<u16> {
         let first = self.variants.first();
@@ -267,6 +273,13 @@ impl Statements {
                 has_names: true,
             })
         };
+        of_rows.or_else(of_query)
+    }
+
+    /// How many parameters the client knows of in a statement on a rule's table.
+    pub(crate) fn parameters(&self, id: u32) -> Option<usize> {
+        let of_rows = self.ours.get(&id).map(Statement::parameters);
+        let of_query = || self.selects.get(&id).map(SelectStatement::parameters);
         of_rows.or_else(of_query)
     }
 

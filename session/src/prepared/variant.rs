@@ -54,8 +54,14 @@ impl Connection {
     ) -> Job {
         match end {
             Some(End::Prepared {
-                statement: number, ..
+                statement: number,
+                parameters,
             }) => {
+                let ours = self.statements.ours.get(&id);
+                let read = ours.map(|statement| statement.parameters_of(&made.prepared));
+                if read.is_some_and(|read| read != usize::from(parameters)) {
+                    return self.fail_other_parameters(number, id);
+                }
                 let made = Made { number, ..made };
                 let ours = self.statements.ours.get_mut(&id);
                 if let Some(old) = ours.and_then(|statement| statement.add_variant(made)) {

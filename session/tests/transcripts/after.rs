@@ -285,16 +285,6 @@ fn long_data_is_of_one_execution() {
     }
 }
 
-/// The client does not hear of the statement, so it is not to stay either.
-#[test]
-fn a_statement_whose_parameters_are_not_those_that_were_put_in_is_closed() {
-    let mut r = new();
-    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
-    let sent = r.answer(&prepared(7, 0));
-    assert_eq!(sent, packet(0, &[COM_STMT_CLOSE, 7, 0, 0, 0]));
-    assert!(has(&r.output(), "out of order"));
-}
-
 #[test]
 fn a_command_that_was_answered_is_not_begun_anew_by_other_rules() {
     let mut program = Program::new(Mode::Rewrite);
