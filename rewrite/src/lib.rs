@@ -89,7 +89,7 @@ pub use read::doubtful_quotes::{doubtful_quotes_end, has_doubtful_quotes};
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
 pub use read::key_value::KeyForm;
-pub use read::kind_facts::{KindFacts, RowsFrom, SeesLastInsertId, StateChange};
+pub use read::kind_facts::{KindFacts, RowsFrom, SeesLastInsertId, StateChange, unread_kind};
 pub use read::last_insert_id::{
     LastInsertIdChange, LastInsertIdUse, last_insert_id_change, last_insert_id_use,
     last_insert_id_use_of,
@@ -100,7 +100,7 @@ pub use read::query::cross_check::SecondReading;
 pub use read::split::{Piece, split, split_first, without_terminator};
 pub use read::statement_kind::{Kind, behind_set_statement, kind, kind_of_beginning};
 pub use read::table_references::{names_new, tables_filled, tables_of_documents, tables_read};
-pub use read::targets::{load_target, tables_touched, use_target};
+pub use read::targets::{load_target, tables_touched, unread_load_target, use_target};
 pub use read::text_prepare::{PrepareSource, execute_by, named_statement, prepare_source};
 pub use read::view_definition::ViewText;
 pub use refusal::{

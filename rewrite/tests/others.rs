@@ -2,8 +2,9 @@
 
 use keywright_rewrite::{
     CharsetClass, Flavour, InsertHead, Kind, LastInsertIdChange, LastInsertIdUse, Modes,
-    PrepareSource, Server, TableName, Unread, Verb, kind, kind_of_beginning, last_insert_id_change,
-    last_insert_id_use, load_target, prepare_source, tables_touched, use_target,
+    PrepareSource, Server, TableName, Unread, Unsupported, Verb, kind, kind_of_beginning,
+    last_insert_id_change, last_insert_id_use, load_target, prepare_source, tables_touched,
+    unread_kind, use_target,
 };
 
 const MARIA: Modes = Modes {
@@ -47,6 +48,31 @@ fn a_beginning_says_what_a_statement_is_or_may_be_any() {
         let kind = kind_of_beginning(beginning.as_bytes(), &MARIA);
         assert_eq!(kind, expected, "{beginning}");
     }
+}
+
+/// MySQL's versions read six digits before a text in different ways.
+#[test]
+fn what_may_bring_rows_says_what_keeps_it_from_being_read() {
+    let modes = Modes::plain(Server {
+        flavour: Flavour::MySql,
+        version: 90_704,
+    });
+    for (text, is_unread) in [
+        (r"/*!080000\- x */ INSERT INTO t (a) VALUES (3)", true),
+        ("LOAD /*!080000x */ DATA INFILE 'f' INTO TABLE t", true),
+        ("EXECUTE /*!080000x */ s", true),
+        ("OPTIMIZE /*!080000x */ TABLE t", false),
+        ("SELECT /*!080000x */ 1", false),
+        ("/*!080000 INSERT */ INTO t (a) VALUES (3)", false),
+        // No version takes part in it.
+        (r"/*!999999\- x */ INSERT INTO t (a) VALUES (3)", false),
+    ] {
+        let unread = unread_kind(text.as_bytes(), &modes);
+        let expected = is_unread.then_some(Unsupported::VersionComment);
+        assert_eq!(unread, expected, "{text}");
+    }
+    let dumped = br"/*!999999\- enable the sandbox mode */ INSERT INTO t (a) VALUES (3)";
+    assert_eq!(kind(dumped, &modes), Kind::Insert);
 }
 
 #[test]

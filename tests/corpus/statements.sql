@@ -152,6 +152,8 @@ INSERT INTO t (a) VALUES (8) /*M! , (9) */;
 INSERT INTO t (a) VALUES (8) /*M!999999 , (9) */;
 @only mysql
 INSERT INTO t (a) VALUES (10) /*M! , (11) */;
+/*!999999\- x */ INSERT INTO t (a) VALUES (12);
+INSERT INTO t (a) VALUES (13) /*!999999\- , (14) */;
 SELECT a FROM t ORDER BY id;
 
 === rows written as ROW

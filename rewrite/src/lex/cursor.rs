@@ -168,17 +168,24 @@ impl<'t> Cursor<'t> {
             (_, 5) | (Flavour::MariaDb, 6) => digits,
             // MySQL takes the sixth digit when a blank follows; older versions always did.
             (Flavour::MySql, 6) if self.byte(marks + 6).is_ascii_whitespace() => 6,
+            // Six digits ask for a later version than five of them.
+            (Flavour::MySql, 6) if self.number_ahead(marks, 5) > version => 5,
             (Flavour::MySql, 6) => return Err(Unsupported::VersionComment.into()),
             _ => return Ok(Comment::Counts(marks)),
         };
-        let wanted = (0..digits).fold(0_u32, |sum, ahead| {
-            sum * 10 + u32::from(self.byte(marks + ahead).wrapping_sub(b'0'))
-        });
+        let wanted = self.number_ahead(marks, digits);
         let of_mysql = flavour == Flavour::MariaDb && !own && (50700..=99999).contains(&wanted);
         Ok(if wanted <= version && !of_mysql {
             Comment::Counts(marks + digits)
         } else {
             Comment::Skipped(marks + digits)
+        })
+    }
+
+    /// The number of so many digits, `ahead` of the place.
+    fn number_ahead(&self, ahead: usize, digits: usize) -> u32 {
+        (ahead..ahead + digits).fold(0_u32, |sum, at| {
+            sum * 10 + u32::from(self.byte(at).wrapping_sub(b'0'))
         })
     }
 

@@ -1,6 +1,9 @@
 //! What statements of each kind may do, beyond what their text shows: one table.
 
+use crate::lex::cursor::Cursor;
+use crate::modes::Modes;
 use crate::read::statement_kind::Kind;
+use crate::refusal::{Unread, Unsupported};
 
 /// What statements of a kind may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,4 +174,24 @@ impl Kind {
             Self::Call | Self::Other => OPAQUE,
         }
     }
+}
+
+/// What keeps the first keywords of a statement from being read that may bring rows, or have them brought; [`crate::kind()`] takes it for any.
+pub fn unread_kind(text: &[u8], modes: &Modes) -> Option<Unsupported> {
+    let cursor = Cursor::new(text, modes);
+    let Err(Unread::Unsupported(what)) = { cursor }.kind() else {
+        return None;
+    };
+    let may_bring_rows = match { cursor }.token() {
+        Err(_) => true,
+        Ok(verb) => match cursor.verb_kind(verb).facts().rows {
+            RowsFrom::Written
+            | RowsFrom::File
+            | RowsFrom::BehindSet
+            | RowsFrom::OfText
+            | RowsFrom::Prepared => true,
+            RowsFrom::Never | RowsFrom::Block | RowsFrom::Unseen | RowsFrom::Blank => false,
+        },
+    };
+    may_bring_rows.then_some(what)
 }

@@ -159,14 +159,7 @@ impl Cursor<'_> {
             TokenKind::Mark(b'(') => return Ok(Kind::OtherQuery),
             _ => {}
         }
-        let word = first.of(self.text);
-        let kind = KEYWORDS
-            .iter()
-            .find(|(known, _)| {
-                first.kind == TokenKind::Word && known.as_bytes().eq_ignore_ascii_case(word)
-            })
-            .map_or(Kind::Other, |(_, kind)| *kind);
-        match kind {
+        match self.verb_kind(first) {
             Kind::Select if self.begins_next_value()? => Ok(Kind::NextValue),
             Kind::Ddl => self.ddl(first),
             Kind::Analyze => self.analyze(start),
@@ -182,6 +175,15 @@ impl Cursor<'_> {
             Kind::Other if self.is_before_mark(b':')? => Ok(Kind::Compound),
             other => Ok(other),
         }
+    }
+
+    /// What a statement is that begins with this token, as far as that says.
+    pub(crate) fn verb_kind(&self, first: Token) -> Kind {
+        let word = first.of(self.text);
+        let known = KEYWORDS.iter().find(|(known, _)| {
+            first.kind == TokenKind::Word && known.as_bytes().eq_ignore_ascii_case(word)
+        });
+        known.map_or(Kind::Other, |(_, kind)| *kind)
     }
 
     /// Whether something follows that does not end with the text.

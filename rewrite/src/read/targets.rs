@@ -5,7 +5,7 @@ use crate::lex::name::TableName;
 use crate::lex::token::Kind as TokenKind;
 use crate::modes::Modes;
 use crate::read::statement_kind::Kind;
-use crate::refusal::Unread;
+use crate::refusal::{Unread, Unsupported};
 
 /// The database of `USE`.
 pub fn use_target(text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
@@ -16,15 +16,14 @@ pub fn use_target(text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
 
 /// The table of `LOAD DATA` or `LOAD XML`.
 pub fn load_target(text: &[u8], modes: &Modes) -> Option<TableName> {
-    let mut cursor = Cursor::new(text, modes);
-    loop {
-        let token = cursor.token().ok()?;
-        if token.kind == TokenKind::End {
-            return None;
-        }
-        if token.is(text, "INTO") && cursor.accept("TABLE").ok()? {
-            return cursor.table_name().ok();
-        }
+    Cursor::new(text, modes).load_target().ok()
+}
+
+/// What keeps the table of `LOAD DATA` or `LOAD XML` from being read.
+pub fn unread_load_target(text: &[u8], modes: &Modes) -> Option<Unsupported> {
+    match Cursor::new(text, modes).load_target() {
+        Err(Unread::Unsupported(what)) => Some(what),
+        Ok(_) | Err(Unread::Refused) => None,
     }
 }
 
@@ -35,6 +34,18 @@ pub fn tables_touched(text: &[u8], modes: &Modes) -> Option<Vec<TableName>> {
 }
 
 impl Cursor<'_> {
+    fn load_target(&mut self) -> Result<TableName, Unread> {
+        loop {
+            let token = self.token()?;
+            if token.kind == TokenKind::End {
+                return Err(Unread::Refused);
+            }
+            if token.is(self.text, "INTO") && self.accept("TABLE")? {
+                return self.table_name();
+            }
+        }
+    }
+
     fn tables_touched(&mut self) -> Result<Option<Vec<TableName>>, Unread> {
         let mut look = *self;
         match look.kind()? {

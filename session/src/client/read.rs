@@ -2,7 +2,7 @@
 
 use keywright_rewrite::{
     Kind, NextValue, RowsFrom, StateChange, TableName, load_target, named_statement, next_value,
-    prepare_source, tables_touched, use_target,
+    prepare_source, tables_touched, unread_kind, unread_load_target, use_target,
 };
 
 use crate::answer::after::{After, Texts};
@@ -23,6 +23,11 @@ impl Connection {
         {
             return Ok(Reading::NextValue(next));
         }
+        if kind == Kind::Other
+            && let Some(what) = unread_kind(text, &modes)
+        {
+            return Ok(Reading::Hidden(what));
+        }
         let facts = kind.facts();
         Ok(match facts.rows {
             // Where the server's modes are known its table is read once, when it is planned.
@@ -31,7 +36,10 @@ impl Connection {
             RowsFrom::File | RowsFrom::BehindSet if !self.context.known => return Err(()),
             RowsFrom::File => match load_target(text, &modes) {
                 Some(table) => Reading::Load(table),
-                None => Reading::Pass(After::Nothing),
+                None => match unread_load_target(text, &modes) {
+                    Some(what) => Reading::Hidden(what),
+                    None => Reading::Pass(After::Nothing),
+                },
             },
             RowsFrom::BehindSet => self.behind_set(text),
             RowsFrom::OfText => self.read_source(prepare_source(text, &modes))?,

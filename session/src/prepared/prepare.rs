@@ -1,6 +1,6 @@
 //! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys.
 
-use keywright_rewrite::{Kind, RowsFrom, StateChange, Unsupported, kind_of_beginning};
+use keywright_rewrite::{Kind, RowsFrom, StateChange, Unsupported, kind_of_beginning, unread_kind};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 
@@ -60,9 +60,11 @@ impl Connection {
 
     /// COM_STMT_PREPARE of a statement that is no INSERT, but may have one in it.
     fn prepare_other(&mut self, query: Query<'_>, changes: StateChange) -> Next {
+        let unread = || Some((None, unread_kind(query.text, &self.context.modes)?));
         let hidden = self
             .prepared_load(query.text)
-            .or_else(|| self.hidden_behind_set(query.text));
+            .or_else(|| self.hidden_behind_set(query.text))
+            .or_else(unread);
         match hidden {
             Some((rule, what)) => self.unsupported_prepare(query, rule, what),
             None => {

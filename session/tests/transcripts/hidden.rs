@@ -268,3 +268,31 @@ fn rows_hide_in_no_long_text_that_other_modes_read_otherwise() {
     assert_eq!(r.answer(&probe_in("NO_BACKSLASH_ESCAPES", "1")), b"");
     assert!(has(&r.output(), "longer than rewrite_bytes_max"));
 }
+
+/// MySQL's versions read six digits before a text in different ways.
+#[test]
+fn rows_hide_behind_no_comment_whose_version_cannot_be_read() {
+    const COMMENT: &str = r"/*!080000\- x */";
+    const WHY: &str = "whose version runs into its text";
+    let new = || rig_of_mysql(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    let insert = format!("{COMMENT} INSERT INTO t (a) VALUES (3)");
+    for text in [
+        insert.clone(),
+        format!("LOAD {COMMENT} DATA INFILE 'f' INTO TABLE t (a)"),
+        format!("LOAD DATA INFILE 'f' {COMMENT} INTO TABLE t (a)"),
+    ] {
+        let mut r = new();
+        assert_eq!(r.probed(&text, "1"), "");
+        is_refused(&mut r, WHY);
+    }
+    let mut r = new();
+    assert!(r.say(&[b"\x16", insert.as_bytes()].concat()).is_empty());
+    is_refused(&mut r, WHY);
+    let sent = r.probed(&format!("SELECT 1; {insert}"), "1");
+    assert!(sent.ends_with("SELECT 1"), "{sent}");
+    assert!(r.answer(&rows(&["1"])).is_empty());
+    is_refused(&mut r, WHY);
+    // One that no version takes part in hides nothing.
+    let sent = new().probed(r"/*!999999\- x */ INSERT INTO t (a) VALUES (3)", "1");
+    assert!(sent.contains("LAST_INSERT_ID(100)"), "{sent}");
+}
