@@ -145,6 +145,19 @@ SELECT id, a FROM other3;
 DROP TABLE other2, other3;
 INSERT INTO other2 (a) VALUES (7);
 
+=== blocks in ORACLE mode
+only: mariadb
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+SET sql_mode = 'ORACLE';
+<<
+BEGIN SELECT 1; SELECT 2; END
+>>
+<<
+BEGIN SELECT 1; INSERT INTO t (id, a) VALUES (998, 1); END
+>>
+SELECT id, a FROM t;
+
 === routines that are compiled with a delimiter
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run

@@ -65,7 +65,7 @@ pub enum Kind {
     CreateRoutine,
     /// Other CREATE, ALTER, DROP, RENAME, TRUNCATE.
     Ddl,
-    /// A compound statement outside a routine: it may do anything.
+    /// A compound statement outside a routine, also one of MariaDB's sql_mode ORACLE: it may do anything.
     Compound,
     /// Anything else.
     Other,
@@ -164,13 +164,18 @@ impl Cursor<'_> {
             Kind::Ddl => self.ddl(first),
             Kind::Analyze => self.analyze(start),
             Kind::Set => self.set(start),
-            Kind::Begin if self.accept("NOT")? => Ok(Kind::Compound),
-            Kind::Begin if first.is(self.text, "START") && !self.accept("TRANSACTION")? => {
-                Ok(Kind::Other)
+            Kind::Begin if first.is(self.text, "START") => {
+                Ok(match self.accept("TRANSACTION")? {
+                    true => Kind::Begin,
+                    false => Kind::Other,
+                })
             }
+            Kind::Begin if self.begins_block()? => Ok(Kind::Compound),
             Kind::LoadData if !self.accept("DATA")? && !self.accept("XML")? => Ok(Kind::Other),
             Kind::GetDiagnostics => self.get(),
             Kind::Execute if self.accept("IMMEDIATE")? => Ok(Kind::ExecuteImmediate),
+            // A label of sql_mode ORACLE.
+            Kind::Other if first.kind == TokenKind::Mark(b'<') => Ok(Kind::Compound),
             // By its first byte: what follows another word may be a text that is cut off.
             Kind::Other if self.is_before_mark(b':')? => Ok(Kind::Compound),
             other => Ok(other),
@@ -184,6 +189,13 @@ impl Cursor<'_> {
             first.kind == TokenKind::Word && known.as_bytes().eq_ignore_ascii_case(word)
         });
         known.map_or(Kind::Other, |(_, kind)| *kind)
+    }
+
+    /// Whether what follows BEGIN is a block's: NOT ATOMIC, or in sql_mode ORACLE any statement. Of other modes that is an error.
+    fn begins_block(mut self) -> Result<bool, Unread> {
+        self.accept("WORK")?;
+        let next = self.peek()?.kind;
+        Ok(!matches!(next, TokenKind::End | TokenKind::Mark(b';')))
     }
 
     /// Whether something follows that does not end with the text.

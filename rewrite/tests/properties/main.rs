@@ -419,6 +419,11 @@ fn statements_are_cut_where_the_server_cuts_them() {
         cut("BEGIN NOT ATOMIC SELECT 1; END"),
         ["BEGIN NOT ATOMIC SELECT 1; END!"]
     );
+    // In sql_mode ORACLE.
+    assert_eq!(
+        cut("SELECT 1; BEGIN SELECT 2; SELECT 3; END"),
+        ["SELECT 1;", " BEGIN SELECT 2; SELECT 3; END!"]
+    );
     assert_eq!(cut("SELECT 'open; SELECT 2"), ["SELECT 'open; SELECT 2!"]);
     assert_eq!(
         cut("/*!50000 SELECT 1 */; SELECT 2"),
