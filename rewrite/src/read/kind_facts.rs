@@ -108,11 +108,13 @@ const fn changing(changes: StateChange) -> KindFacts {
     KindFacts { changes, ..PLAIN }
 }
 
-/// It changes tables. Nothing is saved by looking closer at what it sees: most end the transaction.
+/// It changes tables. Nothing is saved by looking closer at what it sees: most end the transaction. A table that it makes may get rows of a
+/// query, which the server numbers.
 const fn defining(changes: StateChange) -> KindFacts {
     KindFacts {
         changes,
         sees: SeesLastInsertId::Always,
+        may_set_last_insert_id: true,
         ..PLAIN
     }
 }

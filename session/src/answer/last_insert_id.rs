@@ -226,7 +226,12 @@ impl Connection {
             false => last_insert_id_use_of(kind, text, modes),
         };
         let inserts = facts.rows == RowsFrom::Written;
-        let change = if facts.may_set_last_insert_id || (is_doubtful && may_name_it(text)) {
+        let may_set = match kind {
+            // Without rows they set nothing.
+            Kind::CreateTemporary | Kind::Ddl => may_make_rows(text),
+            _ => facts.may_set_last_insert_id,
+        };
+        let change = if may_set || (is_doubtful && may_name_it(text)) {
             LastInsertIdChange::Unknown
         } else if is_doubtful {
             LastInsertIdChange::Keeps
@@ -391,11 +396,18 @@ fn fires_triggers(kind: Kind) -> bool {
 /// Whether there may be a query in a text: what it reads may be a view that calls a function. `tables`: how often the text has TABLE in
 /// any case, which is a query elsewhere.
 fn may_have_query(text: &[u8], tables: usize) -> bool {
-    let found = |word: &[u8]| {
-        let parts = text.windows(word.len());
-        parts.filter(|part| part.eq_ignore_ascii_case(word)).count()
-    };
-    found(b"select") > 0 || found(b"table") > tables
+    found(text, b"select") > 0 || found(text, b"table") > tables
+}
+
+/// Whether a statement that defines tables may put rows into one.
+fn may_make_rows(text: &[u8]) -> bool {
+    may_have_query(text, 1) || found(text, b"values") > 0
+}
+
+/// How often a text has this, in any case.
+fn found(text: &[u8], word: &[u8]) -> usize {
+    let parts = text.windows(word.len());
+    parts.filter(|part| part.eq_ignore_ascii_case(word)).count()
 }
 
 /// Whether a text has the name of LAST_INSERT_ID(), or of a variable that shows it, anywhere in it. At memory speed: it may be long.

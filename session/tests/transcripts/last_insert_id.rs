@@ -35,6 +35,31 @@ fn the_row_that_an_update_names_is_shown_on() {
     fails_after(&mut r);
 }
 
+/// Its rows may be numbered by the server.
+#[test]
+fn so_is_the_first_key_of_a_table_that_is_made_with_rows() {
+    for text in [
+        "CREATE TEMPORARY TABLE z (k BIGINT AUTO_INCREMENT PRIMARY KEY) SELECT a FROM u",
+        "CREATE TABLE z (k BIGINT AUTO_INCREMENT PRIMARY KEY) AS (SELECT a FROM u)",
+        "CREATE TABLE z (k BIGINT AUTO_INCREMENT PRIMARY KEY) VALUES ROW(1)",
+    ] {
+        let mut r = begun();
+        assert!(has(&r.query(text), text));
+        r.answer(&ok(1, 0));
+        let sent = r.probed("INSERT INTO t (a) VALUES (2)", "1");
+        let sent = r.tell(sent.into_bytes(), &["id", "a"]);
+        assert!(has(&sent, "(101,2)"), "{text}: {sent:?}");
+        r.answer(&err());
+        let sent = r.query("SELECT LAST_INSERT_ID()");
+        assert!(has(&sent, "SELECT LAST_INSERT_ID()"), "{text}: {sent:?}");
+    }
+    let mut r = begun();
+    r.query("CREATE TEMPORARY TABLE z (k BIGINT AUTO_INCREMENT PRIMARY KEY)");
+    r.answer(&ok(0, 0));
+    let sent = r.probed("INSERT INTO t (a) VALUES (2)", "1");
+    assert!(sent.contains("LAST_INSERT_ID(101)"), "{sent}");
+}
+
 #[test]
 fn so_is_a_number_out_of_a_statement_that_failed() {
     let mut r = begun();
