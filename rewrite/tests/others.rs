@@ -274,6 +274,7 @@ fn what_is_made_of_the_last_id() {
         "SELECT LAST_INSERT_ID()",
         "SELECT last_insert_id ( ), @@identity, @@session.last_insert_id",
         "SELECT my_function(1)",
+        "SELECT `last_insert_id`(), 1 AS `last_insert_id`",
         "SET @a = LAST_INSERT_ID()",
         "SELECT 'LAST_INSERT_ID(5)' AS last_insert_id",
         "INSERT INTO t VALUES (LAST_INSERT_ID())",
@@ -292,6 +293,7 @@ fn what_is_made_of_the_last_id() {
     for text in [
         "SELECT LAST_INSERT_ID(5) FROM t",
         "SELECT LAST_INSERT_ID(-5)",
+        "SELECT `last_insert_id`(5)",
         "SELECT LAST_INSERT_ID(5), LAST_INSERT_ID(6)",
         "SELECT IF(a, LAST_INSERT_ID(5), 1) FROM t",
         "UPDATE t SET a = LAST_INSERT_ID(a + 1)",

@@ -94,7 +94,8 @@ impl Cursor<'_> {
             if !shows_it(name) {
                 continue;
             }
-            let is_call = token.kind == Token::Word && self.accept_mark(b'(')?;
+            // Quotes around the name make no difference.
+            let is_call = token.kind != Token::Variable && self.accept_mark(b'(')?;
             let keeps = if is_call {
                 self.accept_mark(b')')?
             } else {

@@ -35,6 +35,16 @@ fn the_row_that_an_update_names_is_shown_on() {
     fails_after(&mut r);
 }
 
+#[test]
+fn so_is_a_number_that_a_name_in_quotes_sets() {
+    for text in ["SELECT `last_insert_id`(77)", "DO `LAST_INSERT_ID` (77)"] {
+        let mut r = begun();
+        assert!(has(&r.query(text), text));
+        r.answer(&ok(0, 0));
+        fails_after(&mut r);
+    }
+}
+
 /// Its rows may be numbered by the server.
 #[test]
 fn so_is_the_first_key_of_a_table_that_is_made_with_rows() {

@@ -246,9 +246,17 @@ impl Reading {
             clauses.insert_if(Clause::Aggregate, is_aggregate);
             self.outline.has_unix_timestamp |= token.is(text, "UNIX_TIMESTAMP");
         }
+        if token.kind == Kind::Name && called {
+            let quoted = token.of(text);
+            let inner = quoted.get(1..quoted.len().saturating_sub(1));
+            self.outline.has_unix_timestamp |=
+                inner.is_some_and(|name| name.eq_ignore_ascii_case(b"unix_timestamp"));
+        }
         let may_lose_digits = match token.kind {
             Kind::Hex | Kind::Bits | Kind::Variable | Kind::Parameter | Kind::Mark(b'/') => true,
             Kind::Word if called && !qualified => !passes_call(token.of(text)),
+            // It may be a built-in function all the same.
+            Kind::Name => called && !qualified,
             _ => false,
         };
         if let Some(item) = &mut self.item {

@@ -41,7 +41,8 @@ impl Level {
             Kind::Hex | Kind::Bits | Kind::Variable | Kind::Parameter | Kind::Mark(b'/') => {
                 self.may_lose_digits |= self.in_list;
             }
-            Kind::Word if is_qualified => {}
+            Kind::Word | Kind::Name if is_qualified => {}
+            Kind::Name => self.may_lose_digits |= is_called && self.in_list,
             Kind::Word if is_called && self.in_list => {
                 self.may_lose_digits |= !passes_call(token.of(text));
                 self.holds_rows |= token.is(text, "OVER");
