@@ -98,6 +98,8 @@ INSERT INTO t (id, a) SELECT 5, AVG(a) OVER (ORDER BY a) FROM u;
 INSERT INTO t (id, a) SELECT 1 AND 0, a FROM u;
 @refused an expression as key
 INSERT INTO t (id, a) SELECT NULL IS NULL, a FROM u;
+@refused an expression as key
+INSERT INTO t (id, a) SELECT NOT a, a FROM u;
 @refused takes keys out of *
 INSERT INTO t (a, id) SELECT * FROM u UNION SELECT 1, 2;
 @refused the default of another column

@@ -15,6 +15,8 @@ INSERT INTO t (a, b) SELECT 7, 'seven';
 INSERT INTO t (a) SELECT x FROM source WHERE x = 1 UNION ALL SELECT 99;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (b) SELECT y FROM source ORDER BY y DESC LIMIT 2;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT NOT -x, y FROM source ORDER BY y;
 SELECT a, b FROM t ORDER BY id;
 
 === insert from a union that is ordered as a whole

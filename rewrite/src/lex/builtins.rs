@@ -68,6 +68,14 @@ pub(crate) fn is_reserved(word: &[u8]) -> bool {
     holds(RESERVED, word)
 }
 
+/// Words that begin an expression, and are reserved in both flavours; sorted.
+const OPERATORS: &[&str] = &["binary", "case", "exists", "interval", "not"];
+
+/// Whether a word without quotes begins an expression, so that it is no column.
+pub(crate) fn is_prefix_operator(word: &[u8]) -> bool {
+    holds(OPERATORS, word)
+}
+
 /// Aggregate functions of both flavours, sorted; their parenthesis follows at once. ANY_VALUE is none: it does not group.
 #[rustfmt::skip]
 const AGGREGATES: &[&str] = &[
@@ -179,8 +187,8 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGGREGATES, BLIND, COMPUTED_ALIKE, EFFECTS, PASSES, PURE, RESERVED, STEADY,
-        is_harmless_call, is_reserved, is_steady_call,
+        AGGREGATES, BLIND, COMPUTED_ALIKE, EFFECTS, OPERATORS, PASSES, PURE, RESERVED, STEADY,
+        is_harmless_call, is_prefix_operator, is_reserved, is_steady_call,
     };
 
     #[test]
@@ -188,6 +196,7 @@ mod tests {
         for table in [
             BLIND,
             RESERVED,
+            OPERATORS,
             AGGREGATES,
             EFFECTS,
             PASSES,
@@ -207,6 +216,14 @@ mod tests {
             assert!(!is_steady_call(other.as_bytes()), "{other}");
         }
         assert!(EFFECTS.iter().all(|call| !is_steady_call(call.as_bytes())));
+    }
+
+    #[test]
+    fn operators_are_no_columns() {
+        for word in ["NOT", "binary", "Case", "EXISTS", "interval"] {
+            assert!(is_prefix_operator(word.as_bytes()), "{word}");
+        }
+        assert!(!is_prefix_operator(b"id"));
     }
 
     #[test]

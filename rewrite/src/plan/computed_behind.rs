@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::lex::builtins::is_computed_alike;
+use crate::lex::builtins::{is_computed_alike, is_prefix_operator};
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token, is_apart};
 use crate::modes::Flavour;
@@ -215,6 +215,7 @@ impl Cursor<'_> {
                 }
                 self.closing(behind)?;
             }
+            Kind::Word if is_prefix_operator(token.of(self.text)) => return None,
             Kind::Word | Kind::Name => {
                 self.at = token.start;
                 self.path().ok()?;

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::lex::builtins::is_prefix_operator;
 use crate::lex::cursor::Cursor;
 use crate::lex::quote::quote_name;
 use crate::lex::token::Kind;
@@ -181,6 +182,10 @@ impl Cursor<'_> {
     /// Where the name of a column ends that an item is, with or without an alias. `None`: it is something else.
     fn column_end(mut self, item: Item) -> Option<usize> {
         self.at = item.start;
+        let first = self.peek().ok()?;
+        if first.kind == Kind::Word && is_prefix_operator(first.of(self.text)) {
+            return None;
+        }
         self.path().ok()?;
         let end = self.at;
         if end < item.end {

@@ -76,6 +76,22 @@ fn a_star_is_written_out() {
     );
 }
 
+/// It would be a syntax error by itself.
+#[test]
+fn an_operator_is_no_column_with_an_alias() {
+    for key in ["NOT a", "binary a", "NOT a AS k"] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let text = format!("INSERT INTO t (id, a) SELECT {key}, 1 FROM u");
+        assert_eq!(r.probed(&text, "1"), "", "{key}");
+        assert!(has(&r.output(), "as key"), "{key}");
+    }
+    // In quotes it is one.
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = "INSERT INTO t (id, a) SELECT `not` a, 1 FROM u";
+    let sent = asked(&mut r, text, &["not", "a"]);
+    assert!(sent.contains("SELECT CASE WHEN `not`<>0 THEN"), "{sent}");
+}
+
 #[test]
 fn names_that_mean_two_columns_keep_a_star_from_being_written_out() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
