@@ -186,6 +186,8 @@ fn who_sees_the_last_id() {
         "",
         "DO SLEEP(1)",
         "ROLLBACK",
+        "CREATE PROCEDURE p() SELECT LAST_INSERT_ID()",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1",
     ] {
         assert_eq!(of(text), LastInsertIdUse::Nothing, "{text}");
     }
@@ -232,6 +234,8 @@ fn who_sees_the_last_id() {
         "SELECT /*! LAST_INSERT_ID() */",
         "GRANT SELECT ON t TO u",
         "INSERT INTO t VALUES (LAST_INSERT_ID())",
+        "CREATE EVENT e ON SCHEDULE AT NOW() + INTERVAL (LAST_INSERT_ID() > 0) DAY DO SELECT 1",
+        "ALTER DEFINER = u@h EVENT e ON SCHEDULE EVERY LAST_INSERT_ID() DAY",
     ] {
         assert_eq!(of(text), LastInsertIdUse::Sees, "{text}");
     }

@@ -65,7 +65,7 @@ pub enum StateChange {
 /// What a statement may see of LAST_INSERT_ID().
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeesLastInsertId {
-    /// Nothing, whatever its text names: it is not carried out now.
+    /// Nothing, whatever its text names: it is not carried out now. But for the schedule of an event.
     Nothing,
     /// What its text names, and what may be behind the tables that its text reads.
     ByText,

@@ -131,9 +131,19 @@ impl Cursor<'_> {
         }
     }
 
+    /// Whether an event is made here, or changed.
+    fn schedules(mut self) -> Result<bool, Unread> {
+        const EVENT: &[u8] = b"event";
+        self.kind()?;
+        let start = self.at.saturating_sub(EVENT.len());
+        Ok(self.since(start).eq_ignore_ascii_case(EVENT))
+    }
+
     fn last_insert_id_use(&mut self, kind: Kind) -> Result<LastInsertIdUse, Unread> {
         let facts = kind.facts();
         let uses_tables = match facts.sees {
+            // When an event is due is computed now.
+            SeesLastInsertId::Nothing if self.schedules()? => false,
             SeesLastInsertId::Nothing => return Ok(LastInsertIdUse::Nothing),
             SeesLastInsertId::Always => return Ok(LastInsertIdUse::Sees),
             SeesLastInsertId::ByText => false,
