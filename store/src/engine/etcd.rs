@@ -13,6 +13,7 @@ mod clock;
 mod commit;
 mod copy;
 mod error;
+mod gone_back;
 mod position;
 mod row_key;
 

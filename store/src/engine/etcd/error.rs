@@ -4,7 +4,7 @@ use etcd_client::Error as ClientError;
 use keywright_core::Cause;
 use thiserror::Error;
 
-use super::position::GoneBack;
+use super::gone_back::GoneBack;
 
 /// gRPC's codes, as far as it matters which one it is.
 mod code {

@@ -1,6 +1,5 @@
 //! Who a cluster is, and how far it has come: what tells a restored one from the one that was.
 
-use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use etcd_client::ResponseHeader;
@@ -8,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::EtcdError;
+use super::gone_back::{Counter, GoneBack};
 
 /// Behind the prefix: the key that says who the store is.
 pub(super) const RECORD_KEY: &str = "store";
@@ -33,38 +33,6 @@ impl Position {
             revision: header.revision(),
             raft_term: header.raft_term(),
         })
-    }
-}
-
-/// What of a cluster only grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Counter {
-    Revision,
-    RaftTerm,
-}
-
-impl fmt::Display for Counter {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Revision => "revision",
-            Self::RaftTerm => "raft term",
-        })
-    }
-}
-
-/// How a cluster was found to have gone back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct GoneBack {
-    pub(crate) what: Counter,
-    pub(crate) was: u64,
-    pub(crate) is: u64,
-}
-
-impl fmt::Display for GoneBack {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, was, is } = self;
-        write!(formatter, "its {what} was {was}, and is {is}")
     }
 }
 
