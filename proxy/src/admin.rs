@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use keywright_store::{PasswordFrom, innermost};
+use keywright_store::{PasswordFrom, innermost, tls_options_in};
 use mysql_async::{Opts, OptsBuilder};
 
 /// An account on a listener's server. Neither its messages nor its debugging output show the password.
@@ -19,6 +19,15 @@ impl Admin {
         // The error may quote the URL, and with it the password.
         let opts = Opts::from_url(url)
             .map_err(|_| "admin is not of the form mysql://user@host:port".to_owned())?;
+        // The driver says nothing of it, and connects without TLS.
+        let of_tls = tls_options_in(url).into_iter();
+        let of_tls: Vec<&str> = of_tls.filter(|option| *option != "require_ssl").collect();
+        if opts.ssl_opts().is_none() && !of_tls.is_empty() {
+            return Err(format!(
+                "admin: {} needs require_ssl=true",
+                of_tls.join(", ")
+            ));
+        }
         let password = PasswordFrom {
             in_url: opts.pass().is_some(),
             file: file.map(Path::new),
@@ -104,5 +113,31 @@ impl fmt::Display for Admin {
 impl fmt::Debug for Admin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Admin({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Admin;
+
+    #[test]
+    fn what_is_said_of_tls_takes_tls() {
+        let told = |options: &str| {
+            let url = format!("mysql://admin@db:3306/?{options}");
+            Admin::new(&url, None, None).map(|admin| admin.opts().ssl_opts().is_some())
+        };
+        assert_eq!(told("prefer_socket=false"), Ok(false));
+        assert_eq!(told("require_ssl=true"), Ok(true));
+        assert_eq!(told("require_ssl=true&verify_ca=false"), Ok(true));
+        for (options, named) in [
+            ("verify_ca=true", "verify_ca"),
+            (
+                "require_ssl=false&verify_identity=true&built_in_roots=false",
+                "verify_identity, built_in_roots",
+            ),
+        ] {
+            let expected = format!("admin: {named} needs require_ssl=true");
+            assert_eq!(told(options), Err(expected));
+        }
     }
 }

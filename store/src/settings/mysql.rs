@@ -14,6 +14,53 @@ pub(super) fn address(opts: &Opts) -> String {
     }
 }
 
+/// Options of the driver's URLs that say how TLS is spoken.
+const TLS_OPTIONS: [&str; 4] = [
+    "require_ssl",
+    "verify_ca",
+    "verify_identity",
+    "built_in_roots",
+];
+
+/// The names of the options in a URL, as they are written.
+fn option_names(url: &str) -> impl Iterator<Item = &str> {
+    let without_fragment = url.split('#').next().unwrap_or_default();
+    let options = without_fragment.split_once('?').map(|(_, options)| options);
+    let options = options.unwrap_or_default().split('&');
+    options.map(|option| option.split('=').next().unwrap_or_default())
+}
+
+/// The options about TLS that a `mysql://` URL names.
+pub fn tls_options_in(url: &str) -> Vec<&'static str> {
+    let is_named = |option: &&str| option_names(url).any(|name| name == *option);
+    TLS_OPTIONS.into_iter().filter(is_named).collect()
+}
+
+/// What the store says itself, whatever stands in the URL.
+fn refuse_overwritten(url: &str, opts: &Opts, problems: &mut Problems) {
+    let mut of_tls = tls_options_in(url);
+    // However its name is written.
+    if opts.ssl_opts().is_some() && !of_tls.contains(&"require_ssl") {
+        of_tls.push("require_ssl");
+    }
+    for option in of_tls {
+        problems.add("store.url", format!("{option} is said by store.tls"));
+    }
+    if opts.client_found_rows() {
+        problems.add(
+            "store.url",
+            "client_found_rows=true is for no store: rows that a write changes are counted",
+        );
+    }
+    let prefers_socket = opts.prefer_socket() && option_names(url).any(|it| it == "prefer_socket");
+    if prefers_socket {
+        problems.add(
+            "store.url",
+            "prefer_socket=true is for no store: name its socket (?socket=/path)",
+        );
+    }
+}
+
 pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> Option<Opts> {
     let opts = match Opts::from_url(&store.url) {
         Ok(opts) => opts,
@@ -32,6 +79,7 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
     if opts.user().is_none_or(str::is_empty) {
         problems.add("store.url", "names no user");
     }
+    refuse_overwritten(&store.url, &opts, problems);
     if store.any_file_system && store.kept_ranges_file.is_none() {
         problems.add("store.any_file_system", "is for a store in a file");
     }
@@ -79,4 +127,60 @@ fn setup_statements(store_ms_max: u64) -> Vec<String> {
         ),
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::{RawSnowflakeSettings, RawStoreSettings, StoreSettings};
+
+    #[test]
+    fn options_of_a_mysql_url_that_would_be_overwritten_are_refused() {
+        let told = |options: &str, tls: &str| {
+            let store = RawStoreSettings {
+                tls: tls.to_owned(),
+                url: format!("mysql://keywright@db/keywright{options}"),
+                ..RawStoreSettings::default()
+            };
+            let checked = StoreSettings::new(&store, &RawSnowflakeSettings::default());
+            checked.map(|_| ()).map_err(|error| error.to_string())
+        };
+        for tls in ["disabled", "required"] {
+            for (options, problem) in [
+                ("?require_ssl=true", "require_ssl is said by store.tls"),
+                ("?require_ssl=false", "require_ssl is said by store.tls"),
+                ("?require%5Fssl=true", "require_ssl is said by store.tls"),
+                (
+                    "?prefer_socket=false&verify_ca=false",
+                    "verify_ca is said by store.tls",
+                ),
+                (
+                    "?verify_identity=false",
+                    "verify_identity is said by store.tls",
+                ),
+                (
+                    "?built_in_roots=false",
+                    "built_in_roots is said by store.tls",
+                ),
+                (
+                    "?client_found_rows=true",
+                    "client_found_rows=true is for no store: rows that a write changes are counted",
+                ),
+                (
+                    "?prefer_socket=true",
+                    "prefer_socket=true is for no store: name its socket (?socket=/path)",
+                ),
+            ] {
+                let expected = Err(format!("store.url: {problem}"));
+                assert_eq!(told(options, tls), expected, "{options}");
+            }
+            for fine in [
+                "",
+                "?socket=/run/db.sock",
+                "?prefer_socket=false&compression=fast&client_found_rows=false",
+                "?tcp_nodelay=true#require_ssl=true",
+            ] {
+                assert_eq!(told(fine, tls), Ok(()), "{fine}");
+            }
+        }
+    }
 }
