@@ -36,7 +36,7 @@ pub use highest::{
 pub use inspect::{Extent, inspect, replication};
 pub use key_column::{KeyColumn, Partitions};
 pub use matched::key_columns;
-pub use new_tables::NewTables;
+pub use new_tables::{Naming, NewTables};
 pub use obstacles::{Obstacles, obstacles};
 pub use quote::{quoted, quoted_string};
 pub use replication::{Filter, Replication, Source};

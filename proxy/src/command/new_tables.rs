@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::schema::{self, TableAnswer};
+use keywright_proxy::schema::{self, Naming, TableAnswer};
 use keywright_session::MetTable;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -172,12 +172,19 @@ async fn note_answers(
 fn note_denied(table: &MetTable, began_at: u64, counters: &Counters) {
     let is_new = counters.schema.note_unshown(table, began_at);
     counters.new_tables.tell(counters.schema.answers());
-    if is_new {
+    if !is_new {
+        return;
+    }
+    let naming = counters.new_tables.name_denied();
+    if naming != Naming::Nothing {
         tracing::error!(
             "a rule matches {}.{}, and the listener's admin may not see it: it gets no keys. Grant SELECT, ALTER and LOCK TABLES on its schema",
             table.schema,
             table.name
         );
+    }
+    if naming == Naming::LastLine {
+        tracing::error!("the log names no more tables like that for a minute");
     }
 }
 

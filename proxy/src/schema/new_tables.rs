@@ -1,5 +1,6 @@
 //! Statements on tables that are new to the program wait here until their server was asked whether the program's own account may see them.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +15,28 @@ pub(crate) const ANSWER_MS_MAX: u64 = NEW_TABLES_MS_MAX + 1_000;
 /// How often the log says why a listener's server does not answer, seconds: not for each statement.
 const WARN_EVERY_S: u64 = 60;
 
+/// How many tables that no `admin` may see the log names within a while: of the rest it says that there are more.
+const DENIED_MAX: u32 = 20;
+const DENIED_EVERY_S: u64 = 60;
+
+/// What the log says of a table that no `admin` may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// A line.
+    Line,
+    /// A line, and that it names no more of them for a while.
+    LastLine,
+    /// Nothing.
+    Nothing,
+}
+
+/// Those that the log has named.
+#[derive(Debug, Default)]
+struct Named {
+    since: Option<Instant>,
+    count: u32,
+}
+
 /// Brings together statements that wait and whoever asks.
 #[derive(Debug, Default)]
 pub struct NewTables {
@@ -22,6 +45,8 @@ pub struct NewTables {
     answers: watch::Sender<u64>,
     /// When the log said last why a listener's server does not answer.
     warned_at: Mutex<BTreeMap<String, Instant>>,
+    /// Tables that the log has named since no `admin` may see them.
+    named: Mutex<Named>,
     /// By listener, the server that its `admin` led to when a schema refresh read it last, in the words of the store.
     servers: Mutex<BTreeMap<String, Arc<[u8]>>>,
 }
@@ -64,6 +89,24 @@ impl NewTables {
         servers.get(listener).cloned()
     }
 
+    /// What the log is to say of one more table that no `admin` may see, which counts as done.
+    pub fn name_denied(&self) -> Naming {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let every = Duration::from_secs(DENIED_EVERY_S);
+        if named.since.is_none_or(|since| since.elapsed() >= every) {
+            *named = Named {
+                since: Some(Instant::now()),
+                count: 0,
+            };
+        }
+        named.count = named.count.saturating_add(1);
+        match named.count.cmp(&DENIED_MAX) {
+            Ordering::Less => Naming::Line,
+            Ordering::Equal => Naming::LastLine,
+            Ordering::Greater => Naming::Nothing,
+        }
+    }
+
     /// Whether the log is to say now why a listener's server does not answer, which counts as done.
     pub fn may_warn(&self, listener: &str) -> bool {
         let mut warned_at = self
@@ -87,7 +130,7 @@ mod tests {
     use tokio::join;
     use tokio::time::timeout;
 
-    use super::NewTables;
+    use super::{DENIED_MAX, Naming, NewTables};
 
     const WAIT_S_MAX: u64 = 30;
 
@@ -97,6 +140,18 @@ mod tests {
         assert!(new_tables.may_warn("127.0.0.1:1"));
         assert!(new_tables.may_warn("127.0.0.1:2"));
         assert!(!new_tables.may_warn("127.0.0.1:1"));
+    }
+
+    #[test]
+    fn the_log_does_not_name_all_tables_of_a_crowd() {
+        let new_tables = NewTables::default();
+        for _ in 1..DENIED_MAX {
+            assert_eq!(new_tables.name_denied(), Naming::Line);
+        }
+        assert_eq!(new_tables.name_denied(), Naming::LastLine);
+        for _ in 0..DENIED_MAX {
+            assert_eq!(new_tables.name_denied(), Naming::Nothing);
+        }
     }
 
     #[tokio::test]

@@ -14,6 +14,8 @@ use super::{elsewhere, facts, packet, pair, relay_of, state, within};
 
 /// An account may not read the table.
 const DENIED: &[u8] = b"\xFF\x76\x04#42000denied";
+/// A statement without parameters and columns was prepared.
+const PREPARED: &[u8] = b"\0\x01\0\0\0\0\0\0\0\0\0\0";
 
 async fn payload_of(from: &mut TcpStream) -> Result<Vec<u8>> {
     let mut header = [0; 4];
@@ -54,6 +56,9 @@ async fn they_wait_until_the_servers_were_asked() -> Result<()> {
         let asked = payload_of(&mut server).await?;
         assert!(asked.starts_with(b"\x16SELECT `id`"), "{asked:?}");
         server.write_all(&packet(1, DENIED)).await?;
+        let asked = payload_of(&mut server).await?;
+        assert!(asked.starts_with(b"\x16INSERT INTO"), "{asked:?}");
+        server.write_all(&packet(1, PREPARED)).await?;
         new_tables.waited_for().await;
         assert!(client.try_read(&mut [0]).is_err(), "it was answered");
         let tables = schema.tables_to_ask(false);

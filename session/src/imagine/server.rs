@@ -129,6 +129,10 @@ impl Server {
                 Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Missing)) => {
                     write_packet(NOT_COMPUTED, 1, answers);
                 }
+                // Nor what an account may.
+                Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Insert)) => {
+                    write_packet(NOT_COMPUTED, 1, answers);
+                }
                 // What is in tables nobody knows here.
                 Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Result)) => {
                     write_packet(NO_TABLE, 1, answers);

@@ -1,4 +1,4 @@
-//! How the session asks about a table. It asks for columns by preparing a SELECT, which is never executed.
+//! How the session asks about a table. It asks for columns by preparing a SELECT, and for the right to insert by preparing an INSERT. Neither is executed.
 
 use keywright_rewrite::{KeyForm, ResultColumn, TableName, quote_name};
 use keywright_wire::capability::EXTENDED_METADATA;
@@ -19,6 +19,9 @@ use crate::step::Step;
 const NO_COLUMN: u16 = 1054;
 const NO_SELECT: u16 = 1142;
 const NO_SELECT_OF_COLUMN: u16 = 1143;
+/// What the server says to an account that may not insert into a table, be it there or not: no right in the schema, or to the table; and of a name that no
+/// table has: it is too long, or no schema's, or no table's.
+const NO_INSERT: [u16; 5] = [1044, 1142, 1059, 1102, 1103];
 
 impl Connection {
     /// Whether a table has its rule's column, and room in it. The session asks before each statement on a table that lacked the column at
@@ -68,6 +71,7 @@ impl Connection {
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
         self.table_report.asked_at = Some(self.judged_at());
         let mut text = b"SELECT ".to_vec();
+        let (mut between, mut end): (&[u8], &[u8]) = (b" FROM ", b"");
         let (table, probe) = match question {
             Question::Hidden(table) => {
                 let (schema, name) = self.named(table);
@@ -96,6 +100,12 @@ impl Connection {
                 text.push(b'1');
                 (table, Probe::Missing)
             }
+            Question::Insert(table) => {
+                text = b"INSERT".to_vec();
+                between = b" INTO ";
+                end = b" () VALUES ()";
+                (table, Probe::Insert)
+            }
             Question::Key(table, index) => {
                 let rule = self.rules.rules().get(*index);
                 let column = rule.map_or("", |rule| &rule.column);
@@ -105,12 +115,13 @@ impl Connection {
                 (table, Probe::Key(named, *index))
             }
         };
-        text.extend_from_slice(b" FROM ");
+        text.extend_from_slice(between);
         if let Some(schema) = &table.schema {
             quote_name(schema, &mut text);
             text.push(b'.');
         }
         quote_name(&table.table, &mut text);
+        text.extend_from_slice(end);
         self.ask_by_preparing(&text, probe)
     }
 
@@ -144,6 +155,17 @@ impl Connection {
             report.has_come = true;
             (report.key, report.columns) = (None, None);
         }
+        Job::Idle
+    }
+
+    /// The answer to [`Question::Insert`].
+    pub(crate) fn answer_insert(&mut self, answer: &[u8]) -> Job {
+        self.close_question(answer);
+        let error = error_of(answer);
+        if error.is_some_and(|error| says_no_table(error) || NO_INSERT.contains(&error)) {
+            return self.fail_own(answer);
+        }
+        self.table_report.may_insert = true;
         Job::Idle
     }
 

@@ -50,14 +50,18 @@ impl Met {
         }
     }
 
-    /// Whether it makes room for another. Whoever meets it again waits for another answer. One that clients go on filling in vain stays: each answer
-    /// about it would be news.
+    /// Whether it makes room for another. Whoever meets it again waits for another answer.
     fn makes_room(&self) -> bool {
         match self.standing {
             Standing::Unanswered => false,
-            Standing::Unshown => !self.is_recent.load(Ordering::Relaxed),
-            Standing::Shown => true,
+            Standing::Unshown | Standing::Shown => true,
         }
+    }
+
+    /// What has less of it makes room first: what nobody meets any more, then what gets no keys anyway, then what was answered first.
+    fn worth(&self) -> (bool, Standing, u64) {
+        let is_recent = self.is_recent.load(Ordering::Relaxed);
+        (is_recent, self.standing, self.answer)
     }
 }
 
@@ -98,6 +102,13 @@ impl MetTables {
             }
         }
         Standing::Unanswered
+    }
+
+    /// Whether it was met, and has not made room since.
+    pub(super) fn has(&self, table: &MetTable) -> bool {
+        let servers = self.read();
+        let tables = servers.get(&table.server);
+        tables.is_some_and(|tables| tables.contains_key(table))
     }
 
     /// Those that are to be asked about. For statements that wait: those without an answer that were met since somebody began to ask, which is done
@@ -189,13 +200,13 @@ impl MetTables {
     }
 }
 
-/// Whether there is room for one more; if not, one that can be met again makes it, first one that is not met any more.
+/// Whether there is room for one more; if not, one that can be met again makes it.
 fn has_room(tables: &mut Tables) -> bool {
     if tables.len() < MET_MAX {
         return true;
     }
     let old = tables.iter().filter(|(_, met)| met.makes_room());
-    let old = old.min_by_key(|(_, met)| met.is_recent.load(Ordering::Relaxed));
+    let old = old.min_by_key(|(_, met)| met.worth());
     let Some(old) = old.map(|(table, _)| table.clone()) else {
         return false;
     };

@@ -20,6 +20,8 @@ pub(crate) enum Probe {
     Key(Named, usize),
     /// Whether a table is still not there.
     Missing,
+    /// Whether the client's account may insert into a table.
+    Insert,
     /// The columns of a query's result.
     Result,
     /// The type of a query that is a key.

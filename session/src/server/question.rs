@@ -29,6 +29,8 @@ pub(crate) enum Question {
     Hidden(TableName),
     /// Whether it is still not there. If so, that is the answer to the client.
     Missing(TableName),
+    /// Whether the client's account may insert into it. If not, that is the answer to the client.
+    Insert(TableName),
     /// What the columns of this query's result are.
     Result(Vec<u8>),
     /// What the type of this query is, which is a key.
@@ -44,7 +46,8 @@ impl Question {
             Self::Columns(table, _)
             | Self::Key(table, _)
             | Self::Hidden(table)
-            | Self::Missing(table) => table,
+            | Self::Missing(table)
+            | Self::Insert(table) => table,
             // The names in its query are those of the database that is chosen.
             Self::Result(..) | Self::KeyType(..) => return self,
             Self::Shown(..) | Self::ResultsCharset => return self,
@@ -103,6 +106,8 @@ pub(crate) struct TableReport {
     pub(crate) asked_at: Option<u64>,
     /// Whether it has the column of its rule.
     pub(crate) key: Option<KeyThere>,
+    /// The server was asked whether the client's account may insert into it, and has not said that it may not.
+    pub(crate) may_insert: bool,
     /// What this table is.
     pub(crate) described: Option<(Named, Described)>,
     /// What the result of the statement's query is; empty where the server does not say.

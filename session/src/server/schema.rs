@@ -89,6 +89,12 @@ impl SchemaChanges {
         }
     }
 
+    /// Whether a table was met already, or a later schema refresh has shown it.
+    pub(super) fn has_met(&self, table: &MetTable) -> bool {
+        let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
+        listed.iter().any(|listed| listed.has(table)) || self.met.has(table)
+    }
+
     /// Tables of rules that no schema refresh has shown, and that the servers are to be asked about by the program's own account: those that
     /// statements wait for and that nobody asks about yet, until [`SchemaChanges::note_asked`], and at a schema refresh (`again`) all.
     pub fn tables_to_ask(&self, again: bool) -> Vec<MetTable> {

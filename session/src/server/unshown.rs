@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::rules::{KeyColumnState, Mode};
 use crate::server::met::Standing;
 use crate::server::met_table::MetTable;
-use crate::server::question::{Described, Question};
+use crate::server::question::{Described, KeyThere, Question};
 
 impl Connection {
     /// What keeps a table from getting keys: that the program's own account may not see it, or that this is not known. No temporary one: so the server
@@ -36,6 +36,11 @@ impl Connection {
             return Ok(None);
         }
         let changes = self.rules.schema();
+        // An account that may not insert takes no room from others' tables, nor has the program ask.
+        let is_untold = self.table_report.key == Some(KeyThere::Untold);
+        if is_untold && !self.table_report.may_insert && !changes.has_met(&met) {
+            return Err(Question::Insert(table.clone()));
+        }
         // Before the table is met: an answer that comes meanwhile counts as new.
         let answers = changes.answers();
         let what = match changes.meet(&met) {

@@ -11,6 +11,11 @@ const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
 const QUESTION: &str = "SHOW CREATE TABLE `d`.`t`";
 const TOLD: &str = "may not see it";
 const NOT_YET: &str = "has not said in time";
+/// Whether the client's account may insert.
+const INSERT_QUESTION: &str = "INSERT INTO `t` () VALUES ()";
+const NO_SELECT: &[u8] = b"\xFF\x76\x04#42000SELECT command denied";
+const NO_INSERT: &[u8] = b"\xFF\x76\x04#42000INSERT command denied";
+const NAME_TOO_LONG: &[u8] = b"\xFF\x23\x04#42000Identifier name is too long";
 
 /// No table was shown. `is_refreshed`: a refresh has seen none.
 fn connected(is_refreshed: bool) -> (Rig, Arc<SchemaChanges>) {
@@ -179,6 +184,48 @@ fn a_temporary_table_does_not_need_the_answer() {
     let sent = r.answer(&rows(&["t", "CREATE TEMPORARY TABLE"]));
     assert!(has(&sent, INSERT), "{sent:?}");
     assert!(r.requests.is_empty());
+}
+
+/// Others' tables are to have room, and nobody asks about what the client could not fill.
+#[test]
+fn an_account_that_may_not_insert_gets_the_servers_own_error() {
+    for text in [
+        INSERT,
+        "INSERT INTO t (id, a) VALUES (NULL, 1)",
+        "LOAD DATA INFILE 'f' INTO TABLE t (a)",
+    ] {
+        for (untold, refused) in [(NO_SELECT, NO_INSERT), (NAME_TOO_LONG, NAME_TOO_LONG)] {
+            let (mut r, schema) = connected(true);
+            r.holds_answers = true;
+            let sent = r.probed(text, "1");
+            assert!(sent.contains("SELECT `id` FROM"), "{text}: {sent}");
+            let sent = r.answer(&packet(1, untold));
+            assert!(has(&sent, INSERT_QUESTION), "{text}: {sent:?}");
+            assert!(r.answer(&packet(1, refused)).is_empty(), "{text}");
+            assert_eq!(r.output(), packet(1, refused), "{text}");
+            assert_eq!(r.s.awaited_answer(), None, "{text}");
+            assert!(r.requests.is_empty(), "{text}");
+            assert!(schema.tables_to_ask(true).is_empty(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_account_that_may_only_insert_waits_as_others_do() {
+    let (mut r, schema) = connected(true);
+    r.holds_answers = true;
+    r.probed(INSERT, "1");
+    assert!(has(&r.answer(&packet(1, NO_SELECT)), INSERT_QUESTION));
+    r.answer(&prepared(9, 0));
+    waits(&mut r, INSERT);
+    asked(&schema, true);
+    assert!(has(&looked_at(&mut r), "LAST_INSERT_ID(100)"));
+    r.answer(&ok(1, 100));
+    r.output();
+    // It is known by now.
+    assert!(has(&r.query(INSERT), "SELECT `id` FROM"));
+    let sent = r.answer(&packet(1, NO_SELECT));
+    assert!(has(&sent, "LAST_INSERT_ID(101)"), "{sent:?}");
 }
 
 /// Nobody could be asked about its tables: the listener has no `admin`.

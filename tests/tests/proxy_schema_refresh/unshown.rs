@@ -4,14 +4,18 @@ use std::thread;
 
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    Flavour, ProxyConfig, ProxyProcess, Relay, Result, Upstream, WAIT_MAX, assert_has, make_store,
-    wait_until,
+    Flavour, Login, ProxyConfig, ProxyProcess, Relay, Result, Upstream, WAIT_MAX, Wire, assert_has,
+    make_store, wait_until,
 };
 
 use super::refused;
 
 /// The server's own error for a table that is not there.
 const NO_TABLE: Option<u16> = Some(1146);
+/// The same for an account that may not insert.
+const DENIED: Option<u16> = Some(1142);
+/// More names of tables than the program remembers.
+const NAMES: usize = 1_100;
 
 /// They would get keys without a fence, from below their ids.
 pub(super) fn tables_that_admin_may_not_see_get_no_keys(flavour: Flavour) -> Result<()> {
@@ -152,4 +156,45 @@ pub(super) fn answers_do_not_wait_behind_an_alter_table(flavour: Flavour) -> Res
         assert!(altered.is_ok_and(|altered| altered.is_ok()));
         Ok(())
     })
+}
+
+/// Whoever may log in could use up what the program remembers, have it ask the server, and fill its log.
+pub(super) fn accounts_without_rights_keep_nobody_from_new_tables(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let table = "(id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
+    server.run(
+        "mysql",
+        &format!(
+            "CREATE DATABASE crowd_1; CREATE TABLE crowd_1.orders {table};
+             CREATE USER crowd_keeper@'%', crowd_low@'%', crowd_app@'%';
+             GRANT SELECT, ALTER, LOCK TABLES ON crowd_1.* TO crowd_keeper@'%';
+             GRANT INSERT ON crowd_1.* TO crowd_app@'%'"
+        ),
+    )?;
+    let store = make_store(&server, "crowd_store", &[("rows", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("crowd_*.orders*", "segment:rows");
+    config.admin_user = Some("crowd_keeper".to_owned());
+    let proxy = ProxyProcess::start(config)?;
+    let connect = |user: &str| {
+        let login = Login {
+            user: user.to_owned(),
+            ..Login::root("")
+        };
+        Wire::connect_tcp(proxy.port(), &login)
+    };
+    let (mut low, mut app) = (connect("crowd_low")?, connect("crowd_app")?);
+    for number in 0..NAMES {
+        let replies = low.query(format!(
+            "INSERT INTO crowd_9.orders_f{number} (a) VALUES (1)"
+        ))?;
+        assert_eq!(refused(&replies), DENIED, "{number}: {replies:?}");
+    }
+    server.run("crowd_1", &format!("CREATE TABLE orders_new {table}"))?;
+    // This account may insert, and no more.
+    let replies = app.query("INSERT INTO crowd_1.orders_new (a) VALUES (1)")?;
+    assert_eq!(refused(&replies), None, "{replies:?}");
+    let nowhere = app.query("INSERT INTO crowd_1.orders_nowhere (a) VALUES (1)")?;
+    assert_eq!(refused(&nowhere), NO_TABLE, "{nowhere:?}");
+    assert!(!proxy.log().contains("a rule matches"), "{}", proxy.log());
+    Ok(())
 }

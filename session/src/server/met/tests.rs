@@ -203,16 +203,39 @@ fn what_has_its_answer_makes_room_and_nothing_gets_keys_unasked() {
         met.learn(one, false, None);
     }
     let other = table("one more");
-    assert_eq!(met.meet(&other), Standing::Unanswered);
-    assert_eq!(met.to_ask(false), [], "clients fill all of them in vain");
-    // Now they have given up.
-    met.to_ask(true);
+    // Clients fill all of them in vain, and keep nobody from another.
     assert_eq!(met.meet(&other), Standing::Unanswered);
     assert_eq!(met.to_ask(false), from_ref(&other));
     met.learn(&other, true, None);
-    for one in &all {
-        met.meet(one);
+    assert_eq!(met.meet(&other), Standing::Shown);
+    for number in 0..MET_MAX {
+        met.meet(&table(&format!("later {number}")));
     }
-    // They have taken its place again.
+    // They have taken its place.
     assert_eq!(met.meet(&other), Standing::Unanswered);
+    assert!(!met.has(&other), "nobody has answered about the others");
+}
+
+#[test]
+fn what_nobody_fills_makes_room_first_and_then_what_gets_no_keys() {
+    let met = MetTables::default();
+    let all: Vec<MetTable> = (0..MET_MAX)
+        .map(|number| table(&number.to_string()))
+        .collect();
+    for (number, one) in all.iter().enumerate() {
+        met.meet(one);
+        met.learn(one, number == 0, None);
+    }
+    met.to_ask(true);
+    for (number, one) in all.iter().enumerate() {
+        if number != 5 {
+            met.meet(one);
+        }
+    }
+    for (name, gone) in [("first", 5), ("second", 1), ("third", 2)] {
+        assert!(met.has(&all[gone]));
+        met.meet(&table(name));
+        assert!(met.has(&table(name)) && !met.has(&all[gone]), "{name}");
+        assert!(met.has(&all[0]), "it gets keys");
+    }
 }
