@@ -21,6 +21,7 @@ pub mod decode;
 pub mod explain;
 pub mod handshake;
 pub mod in_force;
+pub mod log;
 pub mod metrics;
 mod port;
 pub mod release;

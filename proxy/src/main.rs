@@ -19,6 +19,7 @@ use command::{
     File, advance, check, decode, explain, generate, init, release, serving, store, tag, user,
     worker,
 };
+use keywright_proxy::log::EventLines;
 use tracing_subscriber::EnvFilter;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         // Whatever features it is built with: most logs are read in files.
         .with_ansi(false)
+        .event_format(EventLines::default())
         .with_env_filter(
             EnvFilter::try_from_env("KEYWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info")),
         )

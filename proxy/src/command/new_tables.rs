@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use keywright_proxy::config::{Config, Listener};
+use keywright_proxy::log::on_one_line;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::schema::{self, Naming, TableAnswer};
 use keywright_session::MetTable;
@@ -179,8 +180,8 @@ fn note_denied(table: &MetTable, began_at: u64, counters: &Counters) {
     if naming != Naming::Nothing {
         tracing::error!(
             "a rule matches {}.{}, and the listener's admin may not see it: it gets no keys. Grant SELECT, ALTER and LOCK TABLES on its schema",
-            table.schema,
-            table.name
+            on_one_line(&table.schema),
+            on_one_line(&table.name)
         );
     }
     if naming == Naming::LastLine {

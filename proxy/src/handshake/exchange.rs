@@ -9,6 +9,7 @@ use keywright_wire::handshake::response::{LoginRequest, until_zero};
 use super::leg::Refusal;
 use super::login::no_proof;
 use super::proof::{self, CACHING_SHA2, ED25519, NATIVE, OLD, is};
+use crate::log::on_one_line;
 
 const SHA256: &[u8] = b"sha256_password";
 
@@ -155,7 +156,7 @@ impl Exchange {
             self.awaits = Awaits::Password(1);
             return Turn::Pass;
         }
-        let name = String::from_utf8_lossy(plugin);
+        let name = on_one_line(&String::from_utf8_lossy(plugin));
         let which = if self.ways == Ways::ToUs {
             "keywright's connection to the server"
         } else {

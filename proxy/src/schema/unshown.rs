@@ -14,6 +14,7 @@ use super::inspect::{DENIED_TABLE, LOCK_WAIT_S_MAX};
 use super::quote::{quoted, quoted_string};
 use super::take::connect;
 use crate::config::{Config, Listener};
+use crate::log::on_one_line;
 
 /// How long a server may take to answer of all tables, milliseconds. Meanwhile these get no keys.
 pub(super) const NEW_TABLES_MS_MAX: u64 = 3_000;
@@ -77,7 +78,8 @@ async fn ask(
     match unanswered {
         Some((table, ServerError { code, message, .. })) => {
             let MetTable { schema, name, .. } = table;
-            bail!("of {schema}.{name} the server says {code}, {message}")
+            let said = format!("of {schema}.{name} the server says {code}, {message}");
+            bail!(on_one_line(&said))
         }
         None => Ok(()),
     }

@@ -12,7 +12,8 @@ use keywright_testkit::{
 };
 use unshown::{
     accounts_without_rights_keep_nobody_from_new_tables, answers_do_not_wait_behind_an_alter_table,
-    new_tables_get_no_keys_unasked, tables_that_admin_may_not_see_get_no_keys,
+    names_of_tables_make_no_lines_of_the_log, new_tables_get_no_keys_unasked,
+    tables_that_admin_may_not_see_get_no_keys,
 };
 
 keywright_testkit::on_both_flavours!(
@@ -25,6 +26,7 @@ keywright_testkit::on_both_flavours!(
     new_tables_get_no_keys_unasked,
     answers_do_not_wait_behind_an_alter_table,
     accounts_without_rights_keep_nobody_from_new_tables,
+    names_of_tables_make_no_lines_of_the_log,
     tables_of_one_pattern_are_told_apart,
     triggers_that_come_later_see_what_was_there_before,
     triggers_that_come_later_get_no_keys_of_the_rows_that_fire_them,

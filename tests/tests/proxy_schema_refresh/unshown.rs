@@ -74,6 +74,39 @@ pub(super) fn tables_that_admin_may_not_see_get_no_keys(flavour: Flavour) -> Res
     })
 }
 
+/// Somebody who may create tables could have the log say anything.
+pub(super) fn names_of_tables_make_no_lines_of_the_log(flavour: Flavour) -> Result<()> {
+    const FORGED: &str = "2026-11-30T19:09:08.000000Z  INFO forged";
+    let server = Upstream::shared(flavour)?;
+    let table = "(id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
+    server.run(
+        "mysql",
+        &format!(
+            "CREATE DATABASE forge_1; CREATE TABLE forge_1.t {table};
+             CREATE DATABASE forge_2; CREATE TABLE forge_2.`t\n{FORGED}` {table};
+             CREATE USER forge_keeper@'%';
+             GRANT SELECT, ALTER, LOCK TABLES ON forge_1.* TO forge_keeper@'%'"
+        ),
+    )?;
+    let store = make_store(&server, "forge_store", &[("rows", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("forge_*.t*", "segment:rows");
+    config.admin_user = Some("forge_keeper".to_owned());
+    let proxy = ProxyProcess::start(config)?;
+    let insert = format!("INSERT INTO forge_2.`t\n{FORGED}` (a) VALUES (1)");
+    let replies = proxy.wire("forge_1")?.query(insert)?;
+    let unshown = Some(Cause::TableUnshown.mysql_errno());
+    assert_eq!(refused(&replies), unshown, "{replies:?}");
+    wait_until("the log", WAIT_MAX, || {
+        Ok(proxy.log().contains("a rule matches forge_2.t\\n2026"))
+    })?;
+    let log = proxy.log();
+    let forged = log
+        .lines()
+        .any(|line| line.trim_start().starts_with(FORGED));
+    assert!(!forged, "{log}");
+    Ok(())
+}
+
 /// As long as nobody knows whether admin may see a table, it may have ids that the tag issues.
 pub(super) fn new_tables_get_no_keys_unasked(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;

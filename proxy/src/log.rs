@@ -1,0 +1,130 @@
+//! The log's lines: no name, and nothing that a peer says, makes one that looks like another event's.
+
+use std::fmt;
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::{Format, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// How the further lines of an event begin.
+const FURTHER_LINE: &str = "    ";
+/// What ends a line, and is no control character.
+const LINE_ENDS: [char; 2] = ['\u{2028}', '\u{2029}'];
+
+/// Formats events: their further lines begin with blanks, and control characters are escaped. Lists of problems have several lines on purpose.
+#[derive(Debug, Default)]
+pub struct EventLines(Format);
+
+impl<S, N> FormatEvent<S, N> for EventLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        self.0
+            .format_event(context, Writer::new(&mut text), event)?;
+        writer.write_str(&lines(&text))
+    }
+}
+
+/// The lines of one event.
+fn lines(text: &str) -> String {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let mut out = String::with_capacity(text.len() + 1);
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+            if !line.starts_with(FURTHER_LINE) {
+                out.push_str(FURTHER_LINE);
+            }
+        }
+        push_on_one_line(line, &mut out);
+    }
+    out.push('\n');
+    out
+}
+
+/// A name, or what a peer says, on one line: control characters are escaped.
+pub fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    push_on_one_line(text, &mut out);
+    out
+}
+
+fn push_on_one_line(text: &str, out: &mut String) {
+    for character in text.chars() {
+        match character.is_control() || LINE_ENDS.contains(&character) {
+            true => out.extend(character.escape_debug()),
+            false => out.push(character),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::{EventLines, lines, on_one_line};
+
+    /// The log, kept.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_name_makes_no_line_of_another_event() {
+        const NAME: &str = "t\r\n2026-11-30T19:09:08.000000Z  INFO forged\u{1b}[2J";
+        let log = Log::default();
+        let kept = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || kept.clone())
+            .with_ansi(false)
+            .event_format(EventLines::default())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let _inside = tracing::info_span!("connection", client = %NAME).entered();
+            tracing::error!(table = %NAME, "a rule matches {NAME}");
+            tracing::info!("the next");
+        });
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let begun = log.lines().filter(|line| !line.starts_with("    "));
+        assert_eq!(begun.count(), 2, "{log}");
+        assert!(log.ends_with("the next\n"), "{log}");
+        assert!(!log.contains(['\r', '\u{1b}']), "{log:?}");
+    }
+
+    #[test]
+    fn lists_keep_their_lines() {
+        assert_eq!(
+            lines("2 problems:\n    one\n      two\n"),
+            "2 problems:\n    one\n      two\n"
+        );
+        assert_eq!(lines("a: b\nc: d\n"), "a: b\n    c: d\n");
+        assert_eq!(lines("é\t\0\n"), "é\\t\\0\n");
+    }
+
+    #[test]
+    fn what_a_peer_says_stays_on_one_line() {
+        assert_eq!(
+            on_one_line("Table 'd.t\nx\u{85}\u{2028}' is \"ü\""),
+            "Table 'd.t\\nx\\u{85}\\u{2028}' is \"ü\""
+        );
+    }
+}
