@@ -1,12 +1,13 @@
 //! Sockets that listen, over TCP and UNIX sockets as one: bound once, accepted from by any thread.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -40,7 +41,7 @@ impl Bound {
                     std::fs::remove_file(path)?;
                 }
                 let bound = std::os::unix::net::UnixListener::bind(path)?;
-                std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
+                open_to_everybody(path)?;
                 bound.set_nonblocking(true)?;
                 Ok(Bound::Unix(bound))
             }
@@ -170,10 +171,28 @@ fn bind_one_of(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<()> {
 
 /// Whether a socket was left there by a process that is gone.
 fn is_left_over(path: &str) -> bool {
-    use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused)
+}
+
+/// Changes the mode of the socket that was just bound there. Whatever somebody has put in its place since, such as a link to another file, stays as it is.
+fn open_to_everybody(path: &str) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.file_type().is_socket() {
+        let what = "somebody has put something else in the place of the socket";
+        return Err(io::Error::other(what));
+    }
+    let mode = Permissions::from_mode(SOCKET_MODE);
+    let here = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match std::fs::set_permissions(here, mode.clone()) {
+        // There is no /proc.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            std::fs::set_permissions(path, mode)
+        }
+        outcome => outcome,
+    }
 }
 
 /// A listener that is waited for in the runtime at hand.
@@ -247,9 +266,28 @@ impl Accepted {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use super::Bound;
+    use super::{Bound, open_to_everybody};
+
+    /// Where others may write into the directory, one may come between.
+    #[test]
+    fn what_a_link_leads_to_keeps_its_mode() -> std::io::Result<()> {
+        let name = format!("keywright-link-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir(&directory)?;
+        let (file, link) = (directory.join("file"), directory.join("link"));
+        std::fs::write(&file, "")?;
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600))?;
+        symlink(&file, &link)?;
+        for path in [&link, &file] {
+            assert!(open_to_everybody(&path.display().to_string()).is_err());
+        }
+        let mode = file.metadata()?.permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+        std::fs::remove_dir_all(directory)
+    }
 
     #[test]
     fn a_socket_is_for_every_user_also_where_one_was_left_over() -> std::io::Result<()> {
