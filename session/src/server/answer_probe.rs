@@ -24,7 +24,7 @@ impl Connection {
             Probe::ResultsCharset => return self.answer_results_charset(answer),
             Probe::Result => self.answer_result(answer),
             Probe::KeyType => self.answer_key_type(answer),
-            Probe::Insert => return self.answer_insert(answer),
+            Probe::Insert => return self.answer_may_insert(answer),
             Probe::Computed { count, tells } => {
                 return self.answer_computed((count, tells), end, answer);
             }

@@ -159,7 +159,7 @@ impl Connection {
     }
 
     /// The answer to [`Question::Insert`].
-    pub(crate) fn answer_insert(&mut self, answer: &[u8]) -> Job {
+    pub(crate) fn answer_may_insert(&mut self, answer: &[u8]) -> Job {
         self.close_question(answer);
         let error = error_of(answer);
         if error.is_some_and(|error| says_no_table(error) || NO_INSERT.contains(&error)) {
