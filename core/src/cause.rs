@@ -117,8 +117,8 @@ pub enum Cause {
     UpstreamUnreachable,
     /// There are `connections_max` connections. The error comes before the greeting, where errors have no SQLSTATE.
     ConnectionsFull,
-    /// There are more than `statements_max` prepared statements on rules' tables, or statements, texts of prepared ones and clients' files fill
-    /// `memory_bytes_max`. A text statement that exceeds it ends the connection.
+    /// There are more than `statements_max` prepared statements on rules' tables, or statements, texts of prepared ones, clients' files and long answers of
+    /// key ports fill `memory_bytes_max`. A text statement that exceeds it ends the connection.
     MemoryFull,
     /// A statement on a rule's table, or its parameters, are longer than `rewrite_bytes_max`. Over HTTP the body of a request is longer than
     /// `body_bytes_max`.

@@ -104,6 +104,11 @@ impl Reader {
         }
     }
 
+    /// Keeps to other limits, from the next request on.
+    pub fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The request that `sent` begins with. After [`Read::Incomplete`] it must begin with the same bytes, and have more; after a
     /// request it begins behind that.
     ///

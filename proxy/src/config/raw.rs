@@ -98,8 +98,8 @@ pub(super) struct RawLimits {
     pub(super) connections_max: u64,
     /// Longest INSERT on a rule's table, and longest file of LOAD DATA LOCAL into one, bytes.
     pub(super) rewrite_bytes_max: usize,
-    /// Memory over all connections, bytes: for buffered statements on rules' tables, their rewritten copies, clients' files, and the texts of prepared
-    /// statements. At least four times `rewrite_bytes_max`.
+    /// Memory over all connections, bytes: for buffered statements on rules' tables, their rewritten copies, clients' files, the texts of prepared
+    /// statements, and long answers of key ports. At least four times `rewrite_bytes_max`.
     pub(super) memory_bytes_max: usize,
     /// Prepared statements on rules' tables, per connection.
     pub(super) statements_max: usize,

@@ -48,7 +48,7 @@ pub(crate) enum CutOff {
     Idle,
     /// It read nothing of its replies.
     Unread,
-    /// It did not say the password, or speak TLS, in time.
+    /// It did not say the password, or speak TLS, in time, or asked again and again without.
     Login,
     /// It said wrong passwords again and again.
     Guesses,

@@ -1,7 +1,8 @@
 //! Keys over the Redis protocol.
 //!
 //! [`session`]: one connection as a state machine without sockets. [`commands`]: what becomes of a request: [`answer`] answers, [`told`] tells keys, [`held`] those that wait for the store,
-//! [`login`] lets in, [`manage`] changes users, [`tags`] tags, [`cluster`] says who gives keys of ordered ones. [`connection`]: its sockets.
+//! [`login`] lets in, [`manage`] changes users, [`tags`] tags, [`cluster`] says who gives keys of ordered ones. [`connection`]: its sockets,
+//! with what waits to go out in [`output`]. [`limits`]: how long requests may be.
 
 mod answer;
 mod client;
@@ -10,9 +11,11 @@ mod commands;
 pub(crate) mod connection;
 mod context;
 mod held;
+mod limits;
 mod login;
 mod manage;
 mod outcome;
+mod output;
 mod refused;
 mod role;
 mod session;

@@ -89,6 +89,7 @@ async fn serve(
                 keys,
                 status: Arc::clone(&shared.status),
                 buffers,
+                memory: Arc::clone(&shared.memory),
                 stopping,
                 login_ms_max,
             };

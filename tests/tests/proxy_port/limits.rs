@@ -11,7 +11,7 @@ use keywright_testkit::{
     make_store, take_until_refused, wait_until,
 };
 
-use super::Port;
+use super::{PASSWORD, Port, bulk, client_as, ok, port_with_users};
 
 #[test]
 fn one_connection_too_many_is_told_so() -> Result<()> {
@@ -134,6 +134,72 @@ fn who_does_not_read_is_bounded_and_disconnected() -> Result<()> {
     wait_until("the end", WAIT_MAX, || {
         Ok(port.metric("keywright_port_cut_off_total{why=\"unread\"")? == 1)
     })?;
+    Ok(())
+}
+
+/// Whoever can connect, and no more, has the program keep little: few answers are written for it, and its requests are short.
+#[test]
+fn who_has_not_logged_in_gets_a_few_answers_and_the_end() -> Result<()> {
+    const REFUSALS: usize = 32;
+    let port = port_with_users("bulk_bytes_max = 1048576\n")?;
+    // So that the users are known.
+    drop(client_as(port.proxy.key_port()?, "app")?);
+    for request in ["A\n", "HELLO 3\r\n"] {
+        let mut client = port.client()?;
+        client.send(request.repeat(1_000).as_bytes())?;
+        let told = String::from_utf8(client.rest()?)?;
+        assert_eq!(told.matches("-NOAUTH ").count(), REFUSALS, "{told}");
+    }
+    assert_eq!(
+        port.metric("keywright_port_cut_off_total{why=\"login\"")?,
+        2
+    );
+    let long = "x".repeat(20_000);
+    for request in [
+        RespClient::written(&["ECHO", &long]),
+        RespClient::written(&["A"; 11]),
+        long.clone().into_bytes(),
+    ] {
+        let mut client = port.client()?;
+        client.send(&request)?;
+        let told = String::from_utf8(client.rest()?)?;
+        assert_has(&told, &["-NOAUTH Authentication required before"]);
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    // Behind its login a client may send what users may, also in the same pipeline, and whatever its driver asked before.
+    let mut client = port.client()?;
+    let mut all = RespClient::written(&["CLIENT", "SETNAME", "me"]).repeat(REFUSALS - 1);
+    all.extend(RespClient::written(&["AUTH", "app", PASSWORD]));
+    all.extend(RespClient::written(&["ECHO", &long]));
+    client.send(&all)?;
+    for _ in 1..REFUSALS {
+        assert_has(client.read()?.error()?, &["NOAUTH "]);
+    }
+    assert_eq!(client.read()?, ok());
+    assert_eq!(client.read()?, bulk(&long));
+    Ok(())
+}
+
+/// Long lists share the memory that statements have.
+#[test]
+fn lists_beyond_the_memory_for_all_are_refused() -> Result<()> {
+    let port = Port::start_with("output_bytes_max = 16777216\n", |mut config| {
+        config.more =
+            "[limits]\nmemory_bytes_max = 4194304\nrewrite_bytes_max = 1048576\n".to_owned();
+        config
+    })?;
+    let mut client = port.client()?;
+    // What was there is given back.
+    for _ in 0..2 {
+        let fits = client.say("KEYWRIGHT NEXT orders COUNT 20000")?;
+        assert!(matches!(fits, RespValue::Array(keys) if keys.len() == 20_000));
+        let refused = client.say("KEYWRIGHT NEXT orders COUNT 50000")?;
+        assert_has(refused.error()?, &["MEMORY_FULL ", "memory_bytes_max"]);
+    }
+    client.send(&RespClient::written(&["INCR", "orders"]).repeat(10_000))?;
+    for _ in 0..10_000 {
+        client.read()?.integer()?;
+    }
     Ok(())
 }
 

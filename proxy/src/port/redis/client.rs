@@ -12,6 +12,8 @@ use crate::users::turns::Line;
 
 /// Wrong passwords of one connection, after which it ends.
 const LOGIN_FAILURES_MAX: u32 = 5;
+/// Requests of a client that has not said who it is, after which its connection ends: drivers begin with a dozen at most, all at once.
+const REFUSALS_MAX: u32 = 32;
 
 /// Who is connected, and how answers are written for it.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(super) struct Client {
     who: Who,
     line: Line,
     login_failures: u32,
+    /// Requests that were refused since nobody knows who it is.
+    refusals: u32,
     /// Whether the listener says that it is in a cluster.
     is_in_cluster: bool,
 }
@@ -36,6 +40,7 @@ impl Client {
             name: Vec::new(),
             who,
             login_failures: 0,
+            refusals: 0,
             is_in_cluster,
         }
     }
@@ -89,11 +94,13 @@ impl Client {
     /// It knows the password of the listener.
     pub(super) fn let_in(&mut self) {
         self.who = Who::Anybody;
+        self.refusals = 0;
     }
 
-    /// It has said who it is, or this is how its user is now.
+    /// It has said who it is.
     pub(super) fn is_user(&mut self, user: Arc<User>) {
         self.who = Who::User(user);
+        self.refusals = 0;
     }
 
     /// Looks who it is by now: rights follow the store.
@@ -113,10 +120,17 @@ impl Client {
         self.login_failures >= LOGIN_FAILURES_MAX
     }
 
+    /// It was refused something because nobody knows who it is. True: too often.
+    pub(super) fn was_refused(&mut self) -> bool {
+        self.refusals = self.refusals.saturating_add(1);
+        self.refusals >= REFUSALS_MAX
+    }
+
     /// As it began, but for what it has tried.
     pub(super) fn reset(&mut self, who: Who) {
         *self = Self {
             login_failures: self.login_failures,
+            refusals: self.refusals,
             ..Self::new((self.number, self.line), who, self.is_in_cluster)
         };
     }

@@ -13,15 +13,16 @@ use crate::port::redis::client::Client;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::held::{Answer, HeldReply};
 use crate::port::redis::outcome::{Greeting, Outcome};
+use crate::port::redis::output::Room;
 use crate::port::redis::told::{AskedKeys, Form};
 use crate::port::redis::{answer, cluster, login, manage, refused, tags};
 
-/// Carries a request out. `unknown`: why nobody knows who the client is now, if that is so.
+/// Carries a request out; `room`: of replies. `unknown`: why nobody knows who the client is now, if that is so.
 pub(super) fn carry_out(
     request: &Request<'_>,
     client: &mut Client,
     unknown: Option<&Failure>,
-    out: &mut Vec<u8>,
+    (out, room): (&mut Vec<u8>, &mut Room),
     context: &PortContext,
 ) -> Outcome {
     let mut to = Writer::new(out, client.protocol());
@@ -34,15 +35,17 @@ pub(super) fn carry_out(
         return Outcome::Stray;
     }
     let Some(command) = allowed(request, client, unknown, &mut to, context) else {
-        return Outcome::Answered;
+        return after_refusal(client);
     };
     let keys = &context.keys;
     match command {
-        Command::Incr(name) => return keys_of(name, (1, Form::Last), client, &mut to, context),
-        Command::IncrBy(name, count) => {
-            return keys_of(name, (count, Form::Last), client, &mut to, context);
+        Command::Incr(name) => {
+            return keys_of(name, (1, Form::Last), client, (&mut to, room), context);
         }
-        Command::Get(name) => return last_of(name, client, &mut to, context),
+        Command::IncrBy(name, count) => {
+            return keys_of(name, (count, Form::Last), client, (&mut to, room), context);
+        }
+        Command::Get(name) => return last_of(name, client, (&mut to, room), context),
         Command::Mget => return lasts_of(request, client, &mut to, context),
         Command::Ping(None) => to.simple("PONG"),
         Command::Ping(Some(sent)) | Command::Echo(sent) => to.bulk(sent),
@@ -64,7 +67,7 @@ pub(super) fn carry_out(
         Command::AclWhoami => to.bulk(client.who().name().as_bytes()),
         Command::ConfigGet => to.map(0),
         Command::Cluster(query) => cluster::answer(query, keys, &mut to),
-        Command::Keywright(command) => return keywright(command, client, &mut to, context),
+        Command::Keywright(command) => return keywright(command, client, (&mut to, room), context),
     }
     Outcome::Answered
 }
@@ -97,11 +100,16 @@ fn allowed<'a>(
 }
 
 /// The last key of a name that was issued.
-fn last_of(name: &[u8], client: &Client, to: &mut Writer<'_>, context: &PortContext) -> Outcome {
+fn last_of(
+    name: &[u8],
+    client: &Client,
+    (to, room): (&mut Writer<'_>, &mut Room),
+    context: &PortContext,
+) -> Outcome {
     let keys = &context.keys;
     match client.who().may_use(name) {
         Ok(()) if keys.cluster.is_some() => {
-            return keys_of(name, (1, Form::Recent), client, to, context);
+            return keys_of(name, (1, Form::Recent), client, (to, room), context);
         }
         Ok(()) => answer::last(name, keys, to),
         Err(failure) => denied(keys, name, &failure, to),
@@ -133,14 +141,14 @@ fn lasts_of(
 fn keywright(
     command: KeywrightCommand<'_>,
     client: &Client,
-    to: &mut Writer<'_>,
+    (to, room): (&mut Writer<'_>, &mut Room),
     context: &PortContext,
 ) -> Outcome {
     let (who, keys) = (client.who(), &context.keys);
     match command {
         KeywrightCommand::Next { name, count } => {
             let asked = count.map_or((1, Form::One), |count| (count, Form::List));
-            return keys_of(name, asked, client, to, context);
+            return keys_of(name, asked, client, (to, room), context);
         }
         KeywrightCommand::Decode(id) => answer::decoded(id, keys, to),
         KeywrightCommand::Help => answer::help(to),
@@ -195,16 +203,25 @@ fn hello(asked: &Hello<'_>, client: &mut Client, to: &mut Writer<'_>, keys: &Por
     if let Some(said) = &asked.login {
         return login::log_in(said, greeting, client, keys, to);
     }
-    match client.is_let_in() {
-        true => greeting.write(client, keys, to),
-        false => refused::write(
-            to,
-            Cause::PasswordMissing,
-            "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
-             authenticate the client and select the RESP protocol version at the same time",
-        ),
+    if client.is_let_in() {
+        greeting.write(client, keys, to);
+        return Outcome::Answered;
     }
-    Outcome::Answered
+    refused::write(
+        to,
+        Cause::PasswordMissing,
+        "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
+         authenticate the client and select the RESP protocol version at the same time",
+    );
+    after_refusal(client)
+}
+
+/// What becomes of a client that was refused something: one that has not said who it is may ask only so often.
+fn after_refusal(client: &mut Client) -> Outcome {
+    match !client.is_let_in() && client.was_refused() {
+        true => Outcome::Stranger,
+        false => Outcome::Answered,
+    }
 }
 
 /// Keys, if they are there; else the request waits.
@@ -212,7 +229,7 @@ fn keys_of(
     name: &[u8],
     asked: (i64, Form),
     client: &Client,
-    to: &mut Writer<'_>,
+    (to, room): (&mut Writer<'_>, &mut Room),
     context: &PortContext,
 ) -> Outcome {
     let keys = &context.keys;
@@ -220,7 +237,12 @@ fn keys_of(
         denied(keys, name, &failure, to);
         return Outcome::Answered;
     }
-    match AskedKeys::new(keys, name, asked, context.limits.output_bytes_max) {
+    let asked = AskedKeys::new(keys, name, asked, context.limits.output_bytes_max);
+    let asked = asked.and_then(|asked| match room.take(asked.listed_bytes()) {
+        Ok(()) => Ok(asked),
+        Err(failure) => Err((keys.name(name).cloned(), failure)),
+    });
+    match asked {
         Ok(asked) => {
             if let Some(moved) = context.moved(name)
                 && asked.request.is_ordered()

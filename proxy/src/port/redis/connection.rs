@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::config::port::redis::RedisLimits;
 use crate::connection::buffers::{BUFFER_BYTES_MIN, Buffers};
 use crate::connection::linger::{abandon, linger};
+use crate::connection::memory::Memory;
 use crate::connection::span::ConnectionSpan;
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
@@ -21,12 +22,11 @@ use crate::metrics::port::CutOff;
 use crate::port::alarm::Alarm;
 use crate::port::keys::PortKeys;
 use crate::port::redis::context::PortContext;
-use crate::port::redis::session::{Halt, Session, request_bytes_max};
+use crate::port::redis::limits::request_bytes_max;
+use crate::port::redis::output::Output;
+use crate::port::redis::session::{Halt, Session};
 use crate::status::Status;
 use crate::users::turns::Line;
-
-/// So much room for replies is kept while none are there, bytes.
-const OUT_BYTES_KEPT: usize = 4 << 10;
 
 /// What a connection is served with.
 pub(crate) struct PortServing {
@@ -46,6 +46,8 @@ pub(crate) struct PortServing {
     pub(crate) status: Arc<Status>,
     /// What is read goes there first.
     pub(crate) buffers: Arc<Buffers>,
+    /// What replies that wait take their room of.
+    pub(crate) memory: Arc<Memory>,
     /// That the program is to end.
     pub(crate) stopping: watch::Receiver<bool>,
     /// How long a client may take to say the password, milliseconds.
@@ -72,13 +74,6 @@ struct Input {
     from: usize,
     to: usize,
     bytes_max: usize,
-}
-
-/// What was written and has not gone out.
-#[derive(Default)]
-struct Output {
-    bytes: Vec<u8>,
-    gone: usize,
 }
 
 /// When a client has taken too long.
@@ -119,7 +114,7 @@ impl Connection {
                 to: 0,
                 bytes_max: request_bytes_max(&redis).saturating_add(1),
             },
-            output: Output::default(),
+            output: Output::new(serving.memory, redis.output_bytes_max),
             stopping: Stopping::new(serving.stopping),
             alarms: Alarms {
                 stranger_since: Some(now),
@@ -168,7 +163,7 @@ impl Connection {
                     return Poll::Pending;
                 }
                 // There is room again.
-                Halt::Full if !self.is_full() => continue,
+                Halt::Full if self.has_room() => continue,
                 Halt::Full | Halt::Keys => {}
                 Halt::Dry => {
                     if self.stopping.poll(waker) {
@@ -188,17 +183,17 @@ impl Connection {
     fn serve(&mut self, waker: &mut Context<'_>) -> Halt {
         self.output.compact();
         loop {
-            let out = &mut self.output.bytes;
+            let Output { bytes, room, .. } = &mut self.output;
             if self
                 .session
-                .poll_waiting(out, &mut self.context, waker)
+                .poll_waiting(bytes, &mut self.context, waker)
                 .is_pending()
             {
                 return Halt::Keys;
             }
             let served = self
                 .session
-                .serve(self.input.unread(), out, &mut self.context);
+                .serve(self.input.unread(), (bytes, room), &mut self.context);
             self.input.take(served.bytes);
             // What is waited for has to be asked for once, to be woken.
             if served.halt != Halt::Keys {
@@ -207,9 +202,10 @@ impl Connection {
         }
     }
 
-    /// Whether so much waits to be read by the client that nothing more is read of it.
-    fn is_full(&self) -> bool {
-        self.output.left().len() >= self.context.limits.output_bytes_max
+    /// Whether more is carried out, beside what waits to be read by the client.
+    fn has_room(&mut self) -> bool {
+        let waiting_bytes = self.output.left().len();
+        self.session.has_room(waiting_bytes, &mut self.output.room)
     }
 
     /// Whether all is written.
@@ -232,7 +228,7 @@ impl Connection {
         }
         match Pin::new(&mut self.stream).poll_flush(waker)? {
             Poll::Ready(()) => {
-                self.output.empty();
+                self.output.empty(!self.session.reads());
                 Ok(Poll::Ready(()))
             }
             Poll::Pending => {
@@ -315,32 +311,6 @@ impl Input {
 
     fn add(&mut self, bytes: usize) {
         self.to = self.to.saturating_add(bytes);
-    }
-}
-
-impl Output {
-    fn left(&self) -> &[u8] {
-        self.bytes.get(self.gone..).unwrap_or_default()
-    }
-
-    fn went(&mut self, bytes: usize) {
-        self.gone = self.gone.saturating_add(bytes);
-    }
-
-    /// Forgets what has gone out.
-    fn compact(&mut self) {
-        if self.gone > 0 {
-            self.bytes.drain(..self.gone.min(self.bytes.len()));
-            self.gone = 0;
-        }
-    }
-
-    fn empty(&mut self) {
-        self.gone = 0;
-        self.bytes.clear();
-        if self.bytes.capacity() > OUT_BYTES_KEPT {
-            self.bytes = Vec::new();
-        }
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) enum Outcome {
     Stray,
     /// It said too many wrong passwords.
     Guesses,
+    /// It asked too often without having said who it is.
+    Stranger,
 }
 
 impl From<Away> for Outcome {

@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use keywright_core::Cause;
 use keywright_resp::fault::Fault;
-use keywright_resp::limits::Limits;
 use keywright_resp::reply::Writer;
 use keywright_resp::request::{Read, Reader};
 use keywright_store::Failure;
@@ -23,16 +22,12 @@ use crate::port::redis::commands::carry_out;
 use crate::port::redis::context::PortContext;
 use crate::port::redis::held::{Confirming, Held};
 use crate::port::redis::outcome::{Doing, Greeting, Outcome};
+use crate::port::redis::output::{FREE_BYTES, Room};
 use crate::port::redis::told::{AskedKeys, Away};
 use crate::port::redis::turn::Turn;
-use crate::port::redis::{login, refused};
+use crate::port::redis::{limits, login, refused};
 use crate::users::login::ComingUser;
 use crate::users::turns::Line;
-
-/// Arguments of one request at most.
-const ARGUMENTS_MAX: u32 = 1_024;
-/// What a request may have beside one longest argument, bytes.
-const REQUEST_BYTES: u32 = 64 << 10;
 
 /// Keys on their way.
 type Keys = Pin<Box<dyn Future<Output = Result<Issued, Failure>> + Send>>;
@@ -104,26 +99,12 @@ pub(super) enum Halt {
     End,
 }
 
-/// What a request with this limit may be.
-fn limits_of(limits: &RedisLimits) -> Limits {
-    Limits {
-        arguments_max: ARGUMENTS_MAX,
-        argument_bytes_max: limits.bulk_bytes_max,
-        request_bytes_max: limits.bulk_bytes_max.saturating_add(REQUEST_BYTES),
-    }
-}
-
-/// Longest request, bytes.
-pub(super) fn request_bytes_max(limits: &RedisLimits) -> usize {
-    usize::try_from(limits_of(limits).request_bytes_max).unwrap_or(usize::MAX)
-}
-
 impl Session {
     /// Of the connection with this number. `line`: where its client waits with passwords.
     pub(super) fn new((number, line): (u64, Line), context: &PortContext) -> Self {
         let limits = context.limits;
         Self {
-            reader: Reader::new(limits_of(&limits)),
+            reader: Reader::new(limits::of_requests(&limits, false)),
             client: Client::new(
                 (number, line),
                 login::at_first(&context.keys),
@@ -155,6 +136,11 @@ impl Session {
         self.client.is_let_in()
     }
 
+    /// Whether more is carried out while so many bytes of replies wait.
+    pub(super) fn has_room(&self, waiting_bytes: usize, room: &mut Room) -> bool {
+        (self.is_let_in() || waiting_bytes < FREE_BYTES) && room.has(waiting_bytes)
+    }
+
     /// The connection ends when all is written.
     pub(super) fn end(&mut self, why: Option<CutOff>) {
         self.phase = Phase::Ending(why);
@@ -164,7 +150,7 @@ impl Session {
     pub(super) fn serve(
         &mut self,
         input: &[u8],
-        out: &mut Vec<u8>,
+        (out, room): (&mut Vec<u8>, &mut Room),
         context: &mut PortContext,
     ) -> Served {
         if self.confirming.is_some() {
@@ -185,12 +171,15 @@ impl Session {
                 Phase::Ending(_) => break Halt::End,
             }
             let held = self.held.as_ref().map_or(0, Held::bytes);
-            if out.len().saturating_add(held) >= self.limits.output_bytes_max {
+            if !self.has_room(out.len().saturating_add(held), room) {
                 break Halt::Full;
             }
             if requests >= self.limits.pipeline_requests_max {
                 break Halt::Turn;
             }
+            // Whether it is let in may have changed with the last request.
+            let its_limits = limits::of_requests(&self.limits, self.is_let_in());
+            self.reader.limit(its_limits);
             match self.reader.read(input.get(bytes..).unwrap_or_default()) {
                 Ok(Read::Incomplete) => break Halt::Dry,
                 Ok(Read::Request(request)) => {
@@ -212,6 +201,7 @@ impl Session {
                     if request.count() > 0 {
                         let client = &mut self.client;
                         let to = behind(&mut self.held, out);
+                        let to = (to, &mut *room);
                         let outcome = carry_out(&request, client, unknown.as_ref(), to, context);
                         self.go_on(outcome, &mut turn, context);
                     }
@@ -260,6 +250,7 @@ impl Session {
             Outcome::Quit => Phase::Ending(None),
             Outcome::Stray => Phase::Ending(Some(CutOff::Protocol)),
             Outcome::Guesses => Phase::Ending(Some(CutOff::Guesses)),
+            Outcome::Stranger => Phase::Ending(Some(CutOff::Login)),
         };
     }
 
@@ -273,7 +264,15 @@ impl Session {
     /// What it sent is no request: what is behind it cannot be told.
     fn give_up(&mut self, fault: Fault, out: &mut Vec<u8>) {
         let mut to = Writer::new(behind(&mut self.held, out), self.client.protocol());
-        refused::write(&mut to, Cause::PacketMalformed, &fault.to_string());
+        match self.client.is_let_in() || !fault.is_of_length() {
+            true => refused::write(&mut to, Cause::PacketMalformed, &fault.to_string()),
+            // It may be one that others may send.
+            false => refused::write(
+                &mut to,
+                Cause::PasswordMissing,
+                "Authentication required before a request of this length.",
+            ),
+        }
         self.phase = Phase::Ending(Some(CutOff::Protocol));
     }
 
@@ -370,7 +369,8 @@ fn tell_login(
             | Outcome::Moved(_)
             | Outcome::Gone
             | Outcome::Quit
-            | Outcome::Stray => Phase::Serving,
+            | Outcome::Stray
+            | Outcome::Stranger => Phase::Serving,
         },
     }
 }

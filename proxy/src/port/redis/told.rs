@@ -104,6 +104,17 @@ impl AskedKeys {
         &self.request.named().name
     }
 
+    /// What a list of them takes at most, bytes; nothing for a reply that is no list, which is short.
+    pub(super) fn listed_bytes(&self) -> usize {
+        match self.form {
+            Form::List => {
+                let count = usize::try_from(self.request.count()).unwrap_or(usize::MAX);
+                count.saturating_mul(LISTED_BYTES_MAX)
+            }
+            Form::Last | Form::One | Form::Recent => 0,
+        }
+    }
+
     /// Whether it asks for keys of the same name.
     pub(super) fn is_of_same_name(&self, other: &Self) -> bool {
         std::ptr::eq(self.request.named(), other.request.named())
