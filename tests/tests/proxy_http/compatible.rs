@@ -260,6 +260,11 @@ fn clients_of_tinyid_count_through_segments_of_their_own() -> Result<()> {
         wrong.body,
         "{\"data\":null,\"code\":5,\"message\":\"token is error\"}"
     );
+    let mut guessing = port.client()?;
+    let guess = HttpClient::written("GET /tinyid/id/nextId?bizType=orders&token=other", "");
+    guessing.send(guess.repeat(20).as_bytes())?;
+    let told = guessing.rest()?;
+    assert_eq!(told.matches("token is error").count(), 5, "{told}");
     let none = client.say("GET /tinyid/id/nextIdSimple?bizType=orders")?;
     assert_eq!((none.status, none.body.as_str()), (200, ""));
     // Who says the password in the head needs no token.

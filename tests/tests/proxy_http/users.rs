@@ -178,6 +178,28 @@ fn who_is_no_user_is_told_401() -> Result<()> {
     Ok(())
 }
 
+/// Clients of tinyid have a token. One that is right hides no guess in the header, and says no other user beside a right one.
+#[test]
+fn the_header_is_looked_at_whatever_the_token_says() -> Result<()> {
+    let port = port_with_users()?;
+    let request = format!("GET /tinyid/id/nextId?bizType=orders&token=app:{PASSWORD}");
+    let wrong = || port.metric("keywright_port_refused_total{cause=\"password_wrong\"");
+    let before = wrong()?;
+    let mut client = port.client()?;
+    let guess = HttpClient::written(&request, &basic("root", "a wrong guess"));
+    client.send(guess.repeat(12).as_bytes())?;
+    let told = client.rest()?;
+    let count = |code: &str| told.matches(&format!("\"code\":{code}")).count();
+    assert_eq!((count("5"), count("200")), (5, 0), "{told}");
+    assert_eq!(wrong()? - before, 5);
+    let mut client = port.client()?;
+    let nobody = client.say_with(&request, &basic("nobody", PASSWORD))?;
+    assert_has(&nobody.body, &["\"code\":5"]);
+    let app = client.say(&request)?;
+    assert_has(&app.body, &["\"code\":200"]);
+    Ok(())
+}
+
 #[test]
 fn a_removed_user_gets_no_more_keys_on_an_open_connection() -> Result<()> {
     let port = port_with_users()?;

@@ -89,22 +89,30 @@ pub(super) fn batch(
     }
 }
 
-/// Who asks: by the header `Authorization`, or else by the token: the password of the listener or, where it has users, user and password with a
-/// colon between them.
+/// Who asks: by the header `Authorization` or, where there is none, by the token: the password of the listener or, where it has users, user and
+/// password with a colon between them. A token beside a header that is wrong is not looked at: whoever knows one could try passwords unseen.
 pub(super) fn asker(
     (keys, line): (&PortKeys, Line),
     header: Result<Who, Failure>,
     parameters: &Parameters,
 ) -> Asker {
     let token = parameters.first("token").unwrap_or_default();
-    match (header, &keys.users, &keys.port.password) {
-        (Ok(who), _, _) => Asker::Decided(Ok(who)),
-        (Err(_), Some(users), _) => credentials::user((users, line), token.as_bytes()),
-        (Err(_), None, Some(password)) if is_same(token.as_bytes(), password.as_bytes()) => {
+    let missing = match header {
+        Err(failure) if failure.cause() == Cause::PasswordMissing => failure,
+        Ok(_) | Err(_) => return Asker::Decided(header),
+    };
+    match (&keys.users, &keys.port.password) {
+        (Some(users), _) => credentials::user((users, line), token.as_bytes()),
+        (None, Some(password)) if is_same(token.as_bytes(), password.as_bytes()) => {
             Asker::Decided(Ok(Who::Anybody))
         }
-        (Err(failure), None, _) => Asker::Decided(Err(failure)),
+        (None, Some(_)) if !token.is_empty() => Asker::Decided(Err(token_wrong())),
+        (None, _) => Asker::Decided(Err(missing)),
     }
+}
+
+fn token_wrong() -> Failure {
+    Failure::new(Cause::PasswordWrong, "token is error")
 }
 
 /// What a client asks for, looked at. `who`: who it is.
@@ -123,9 +131,7 @@ pub(super) fn request(
         Ok(who) if !name.is_empty() => who,
         // That it should ask again is not for who is wrong.
         Err(failure) if failure.cause().retryable() => return Err((None, failure.clone())),
-        Ok(_) | Err(_) => {
-            return Err((None, Failure::new(Cause::PasswordWrong, "token is error")));
-        }
+        Ok(_) | Err(_) => return Err((None, token_wrong())),
     };
     if let Err(failure) = who.may_use(name.as_bytes()) {
         return Err((keys.name(name.as_bytes()).cloned(), failure));
