@@ -280,6 +280,7 @@ impl User {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserTable {
     users: BTreeMap<String, Arc<User>>,
+    left_out: Vec<String>,
 }
 
 impl UserTable {
@@ -288,7 +289,22 @@ impl UserTable {
         let named = |user: User| (user.name.as_str().to_owned(), Arc::new(user));
         Self {
             users: users.into_iter().map(named).collect(),
+            left_out: Vec::new(),
         }
+    }
+
+    /// The same beside rows of users and rights that cannot be read, as people are told of them.
+    #[must_use]
+    pub fn leaving_out(self, rows: Vec<String>) -> Self {
+        Self {
+            left_out: rows,
+            ..self
+        }
+    }
+
+    /// Rows of users and rights that cannot be read: these users are not there, and these rights nobody has.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// The user of this name.

@@ -135,9 +135,8 @@ impl Check {
             let findings = findings.into_iter();
             told.extend(findings.map(|of| Reported::of_listener(listener, of)));
         }
-        if let Some(warning) = without_users(&config, keys).await {
-            told.push(Reported::new(STORE, Severity::Warning, warning));
-        }
+        let of_users = of_users(&config, keys).await.into_iter();
+        told.extend(of_users.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
         let errors = unmatched(&config, &inspected).into_iter();
         let errors = errors.chain(ordered::in_tables(&config, keys).await);
         let snapshots = inspected.iter().filter_map(|of| of.snapshot.as_ref());
@@ -198,16 +197,24 @@ async fn of_stores(configured: &Config, config: &Config, keys: &Keys) -> Vec<Rep
     told
 }
 
-/// That nobody can log in where only users are let in. That the store cannot be asked is told elsewhere.
-async fn without_users(config: &Config, keys: &Keys) -> Option<String> {
-    let port = config.ports.iter().find(|port| port.has_users)?;
-    let users = keys.users().await.ok()?;
-    users.is_empty().then(|| {
-        format!(
+/// Rows of users that cannot be read, and that nobody can log in where only users are let in. That the store cannot be asked is told elsewhere.
+async fn of_users(config: &Config, keys: &Keys) -> Vec<String> {
+    let Some(port) = config.ports.iter().find(|port| port.has_users) else {
+        return Vec::new();
+    };
+    let Ok(users) = keys.users().await else {
+        return Vec::new();
+    };
+    let left_out = users.left_out().iter();
+    let left_out = left_out.map(|row| format!("{row}; it is left out: mend the row"));
+    let mut told: Vec<String> = left_out.collect();
+    if users.is_empty() {
+        told.push(format!(
             "listener {} lets in users only, and there are none yet: keywright init --admin NAME adds the first administrator",
             port.bind
-        )
-    })
+        ));
+    }
+    told
 }
 
 /// A rule that is switched has its fence, and its keys are above all ids, only if the store says so.

@@ -244,6 +244,9 @@ impl List {
     fn run(&self) -> Result<()> {
         with_store(&self.file, async |keys| {
             let users = keys.users().await.map_err(failed)?;
+            for row in users.left_out() {
+                eprintln!("{row}; it is left out");
+            }
             match self.format {
                 Format::Text => print!("{}", lines(&users)),
                 Format::Json => println!("{}", document(&users)),

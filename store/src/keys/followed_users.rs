@@ -15,6 +15,9 @@ use crate::users::UserTable;
 /// How often the store is asked whether users have changed, milliseconds.
 const POLL_MS: u64 = 250;
 
+/// So many rows that cannot be read are told in one line of the log.
+const ROWS_TOLD_MAX: usize = 10;
+
 /// The users as the store had them when it last answered. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct FollowedUsers {
@@ -97,6 +100,7 @@ pub(super) async fn follow(
     shared: Arc<Following>,
 ) {
     let mut known = None;
+    let mut left_out: Vec<String> = Vec::new();
     let mut has_trouble = false;
     while !give.is_closed() && !shared.is_closed.load(Ordering::Acquire) {
         // Before it is asked: what is read is no older than this.
@@ -108,6 +112,8 @@ pub(super) async fn follow(
             Ok(rows) => {
                 if let Some(rows) = rows {
                     known = Some(rows.version);
+                    tell_left_out(&left_out, rows.table.left_out());
+                    left_out = rows.table.left_out().to_vec();
                     give.send_replace(Some(Arc::new(rows.table)));
                 }
                 shared.confirm(at);
@@ -127,4 +133,18 @@ pub(super) async fn follow(
             () = shared.asked_for.notified() => {}
         }
     }
+}
+
+/// Says which rows of users cannot be read, where these are others than `before`.
+fn tell_left_out(before: &[String], now: &[String]) {
+    if before == now {
+        return;
+    }
+    if now.is_empty() {
+        info!("all users and their rights can be read again");
+        return;
+    }
+    let (count, shown) = (now.len(), now.iter().take(ROWS_TOLD_MAX));
+    let rows = shown.map(String::as_str).collect::<Vec<_>>().join("; ");
+    warn!(count, %rows, "users or rights cannot be read: nobody has these, all others are in force");
 }

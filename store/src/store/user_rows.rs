@@ -35,7 +35,7 @@ impl Transaction<Option<UserRows>> for ReadUsers {
         let [versions, users, grants] = link.rows_together(queries).await?;
         Ok(Some(UserRows {
             version: version(versions.first())?,
-            table: table(&users, &grants)?,
+            table: table(&users, &grants),
         }))
     }
 }
@@ -45,28 +45,47 @@ fn version(row: Option<&Row>) -> Result<String, StoreError> {
     row.map_or(Ok(String::new()), |row| column(row, "version"))
 }
 
-fn table(users: &[Row], grants: &[Row]) -> Result<UserTable, StoreError> {
+/// A row that cannot be read is left out: it must not keep the removal of another user from taking effect. Grants only add rights, so a user without one
+/// may less.
+fn table(users: &[Row], grants: &[Row]) -> UserTable {
+    let mut left_out = Vec::new();
     let mut by_user: HashMap<String, Vec<Grant>> = HashMap::new();
     for row in grants {
-        let of = by_user.entry(column(row, "user_name")?).or_default();
-        of.push(grant(row)?);
+        let of = column::<String>(row, "user_name");
+        match of.and_then(|of| Ok((of, grant(row)?))) {
+            Ok((of, grant)) => by_user.entry(of).or_default().push(grant),
+            Err(error) => left_out.push(format!("a right of {}: {error}", shown(row, "user_name"))),
+        }
     }
-    let users: Result<Vec<User>, StoreError> = users
-        .iter()
-        .map(|row| {
-            let name: String = column(row, "name")?;
-            let mut grants = by_user.remove(&name).unwrap_or_default();
-            // Engines order texts each in their way.
-            grants.sort_by(|one, other| one.pattern.as_str().cmp(other.pattern.as_str()));
-            let name = UserName::parse(&name).map_err(|_| wrong("name", &name))?;
-            Ok(User {
-                name,
-                password: password(row)?,
-                grants,
-            })
-        })
-        .collect();
-    users.map(UserTable::new)
+    let mut read = Vec::with_capacity(users.len());
+    for row in users {
+        match user(row, &mut by_user) {
+            Ok(user) => read.push(user),
+            Err(error) => left_out.push(format!("{}: {error}", shown(row, "name"))),
+        }
+    }
+    UserTable::new(read).leaving_out(left_out)
+}
+
+fn user(row: &Row, by_user: &mut HashMap<String, Vec<Grant>>) -> Result<User, StoreError> {
+    let name: String = column(row, "name")?;
+    let mut grants = by_user.remove(&name).unwrap_or_default();
+    // Engines order texts each in their way.
+    grants.sort_by(|one, other| one.pattern.as_str().cmp(other.pattern.as_str()));
+    Ok(User {
+        name: UserName::parse(&name).map_err(|_| wrong("name", &name))?,
+        password: password(row)?,
+        grants,
+    })
+}
+
+/// Whose row it is, for people.
+fn shown(row: &Row, name: &str) -> String {
+    let name: Result<String, StoreError> = column(row, name);
+    name.map_or_else(
+        |_| "a user without name".to_owned(),
+        |name| format!("user \"{}\"", name.escape_debug()),
+    )
 }
 
 /// What stands there is not shown, whatever it is.
@@ -86,6 +105,6 @@ pub(super) fn grant(row: &Row) -> Result<Grant, StoreError> {
 fn wrong(column: &str, value: &str) -> StoreError {
     StoreError::Column {
         column: column.to_owned(),
-        value: value.to_owned(),
+        value: value.escape_debug().to_string(),
     }
 }

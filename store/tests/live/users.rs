@@ -15,6 +15,7 @@ on_engines!(
     users_are_kept_as_they_were_changed,
     changes_are_followed_by_other_programs,
     changes_at_once_come_one_after_another,
+    a_row_that_cannot_be_read_spoils_no_other,
 );
 
 #[test]
@@ -203,6 +204,48 @@ fn changes_at_once_come_one_after_another(engine: Engine) -> Result<()> {
         assert_eq!(users.len(), 1 + PROGRAMS * ROUNDS);
         let app = users.get("app").unwrap();
         assert_eq!(app.grants, [grant("use,create,manage", "shop.*")]);
+        Ok(())
+    })
+}
+
+/// People change rows by hand. One that cannot be read gives nothing, and keeps nothing from taking effect.
+fn a_row_that_cannot_be_read_spoils_no_other(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_users_unread")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        let users = keys.follow_users();
+        keys.init().await?;
+        let both = [grant("use", "bank"), grant("use,manage", "shop.*")];
+        for user in ["app", "gone", "odd"] {
+            keys.change_user(name(user), add(&both)).await?;
+        }
+        until("the users", || has(&users, "odd")).await;
+        let odd = match engine {
+            Engine::MariaDb | Engine::MySql | Engine::Postgres | Engine::File => {
+                schema.sql("UPDATE keywright_user SET name = 'o:dd' WHERE name = 'odd'")?;
+                vec!["user \"o:dd\": column \"name\" holds o:dd".to_owned()]
+            }
+            // A row under the key of another is no row there.
+            Engine::Etcd => {
+                schema.sql("DELETE FROM keywright_user WHERE name = 'odd'")?;
+                Vec::new()
+            }
+        };
+        for change in [
+            "UPDATE keywright_user_grant SET rights = 'use;create' WHERE user_name = 'app' AND name_pattern = 'bank'",
+            "DELETE FROM keywright_user WHERE name = 'gone'",
+            "UPDATE keywright_user_version SET version = 'changed by hand'",
+        ] {
+            schema.sql(change)?;
+        }
+        until("the removal", || !has(&users, "gone")).await;
+        let right = "a right of user \"app\": column \"rights\" holds use;create on bank";
+        let left_out = [vec![right.to_owned()], odd].concat();
+        let followed = users.table().unwrap();
+        for table in [&*followed, &keys.users().await?] {
+            assert_eq!(shown(table), ["app first use,manage:shop.*"]);
+            assert_eq!(table.left_out(), left_out);
+        }
         Ok(())
     })
 }
