@@ -18,6 +18,9 @@ use crate::connection::stream::Stream;
 
 /// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
 const SOCKET_MODE: u32 = 0o777;
+/// Connections over TCP that wait until they are accepted; the system allows fewer where `net.core.somaxconn` is less. Those beyond come again after a
+/// second, and more.
+const WAITING_CONNECTIONS_MAX: i32 = 4_096;
 
 /// A bound socket, to be accepted from by several threads.
 #[derive(Debug)]
@@ -47,6 +50,8 @@ impl Bound {
             }
             None => {
                 let bound = std::net::TcpListener::bind(target)?;
+                // Anew: it waits with 128. A socket that is handed over has what whoever made it wanted.
+                SockRef::from(&bound).listen(WAITING_CONNECTIONS_MAX)?;
                 bound.set_nonblocking(true)?;
                 Ok(Bound::Tcp(bound))
             }
@@ -267,7 +272,9 @@ impl Accepted {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::net::TcpStream;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::time::Duration;
 
     use super::{Bound, open_to_everybody};
 
@@ -287,6 +294,27 @@ mod tests {
         let mode = file.metadata()?.permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{mode:o}");
         std::fs::remove_dir_all(directory)
+    }
+
+    /// As after a break of the network, when everybody connects again.
+    #[test]
+    fn clients_that_come_all_at_once_wait_until_they_are_accepted() -> std::io::Result<()> {
+        const CLIENTS: usize = 300;
+        let of_system = std::fs::read_to_string("/proc/sys/net/core/somaxconn")?;
+        let clients = of_system
+            .trim()
+            .parse()
+            .map_or(CLIENTS, |most: usize| most.min(CLIENTS));
+        let bound = Bound::bind("127.0.0.1:0")?;
+        let Bound::Tcp(listener) = &bound else {
+            panic!("{bound:?}");
+        };
+        let address = listener.local_addr()?;
+        // One that finds no place is not answered.
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(30));
+        let waiting: Vec<TcpStream> = (0..clients).map(connect).collect::<Result<_, _>>()?;
+        assert_eq!(waiting.len(), clients);
+        Ok(())
     }
 
     #[test]
