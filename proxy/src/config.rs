@@ -228,7 +228,7 @@ impl Config {
             };
             anyhow::anyhow!("reading {}: {error}{hint}", file.display())
         })?;
-        Self::parse(&text).with_context(|| format!("in {}", file.display()))
+        Self::of_text(&text, Some(file)).with_context(|| format!("in {}", file.display()))
     }
 
     /// What may be written into a file: sections, options, their types, defaults and meaning.
@@ -242,8 +242,13 @@ impl Config {
     /// # Errors
     /// It is no TOML, or has [`Problems`].
     pub fn parse(text: &str) -> Result<Config> {
+        Self::of_text(text, None)
+    }
+
+    /// `file`: where it stands.
+    fn of_text(text: &str, file: Option<&Path>) -> Result<Config> {
         let raw: Raw = toml::from_str(text).map_err(|error| no_toml::error(text, &error))?;
-        let secret_files = secret_files::secret_files(&raw);
+        let secret_files = secret_files::secret_files(&raw, file);
         let mut problems = Vec::new();
         let store = store_settings(&raw, &mut problems);
         // A store that only assigns worker ids to databases, or feeds them, needs none.

@@ -27,7 +27,7 @@ pub(crate) struct RawListener {
     pub(super) upstream: Option<String>,
     /// The program's own connection to the server, which reads tables and triggers and sets fences: `mysql://user[:password]@host[:port]`. Without it the
     /// program reads no tables and switches none. With rules it then starts only with `check = "warn"`.
-    admin: Option<String>,
+    pub(super) admin: Option<String>,
     /// A file whose first line is the password of `admin`. SIGHUP reads it again.
     pub(super) admin_password_file: Option<String>,
     /// The name of the environment variable that holds the password of `admin`.

@@ -22,6 +22,8 @@ const MODE: u32 = 0o7777;
 pub struct SecretFile {
     option: String,
     path: PathBuf,
+    /// Whether it is the configuration.
+    is_configuration: bool,
 }
 
 impl SecretFile {
@@ -38,9 +40,13 @@ impl SecretFile {
         let mode = file.mode() & MODE;
         is_open((mode, file.uid()), &directories).then(|| {
             let (option, path) = (&self.option, self.path.display());
+            let instead = match self.is_configuration {
+                true => ", or write passwords into files of their own",
+                false => "",
+            };
             format!(
                 "{option}: others on this machine may read or change \"{path}\" (mode {mode:04o}): chmod 600 {path}, as a file of the user that the \
-                 program runs as"
+                 program runs as{instead}"
             )
         })
     }
@@ -57,13 +63,17 @@ fn is_open((mode, owner): (u32, u32), directories: &[u32]) -> bool {
         || group_reaches && owner != 0 && may(mode, READ_OR_WRITE, GROUP)
 }
 
-/// All that a configuration names.
-pub(super) fn secret_files(raw: &Raw) -> Vec<SecretFile> {
+/// All that a configuration names, and itself if it has a password. `file`: where it stands.
+pub(super) fn secret_files(raw: &Raw, file: Option<&Path>) -> Vec<SecretFile> {
     let mut files = Vec::new();
+    if let Some(file) = file {
+        files.extend(configuration(raw, file));
+    }
     let mut add = |option: String, path: Option<&Path>| {
         files.extend(path.map(|path| SecretFile {
             option,
             path: path.to_owned(),
+            is_configuration: false,
         }));
     };
     let stores = &raw.store.0;
@@ -103,12 +113,57 @@ pub(super) fn secret_files(raw: &Raw) -> Vec<SecretFile> {
     files
 }
 
+/// The file of a configuration that has passwords in urls.
+fn configuration(raw: &Raw, file: &Path) -> Option<SecretFile> {
+    let stores = &raw.store.0;
+    let of_stores = stores.iter().map(|store| {
+        let place = match stores.len() {
+            1 => "store.url".to_owned(),
+            _ => format!("store \"{}\": url", store.name),
+        };
+        (place, store.url.as_str())
+    });
+    let of_listeners = (1..).zip(&raw.listener).filter_map(|(number, listener)| {
+        Some((
+            format!("listener {number}: admin"),
+            listener.admin.as_deref()?,
+        ))
+    });
+    let of_feeds = (1..).zip(&raw.feed);
+    let of_feeds =
+        of_feeds.map(|(number, feed)| (format!("feed {number}: url"), feed.url.as_str()));
+    let urls = of_stores.chain(of_listeners).chain(of_feeds);
+    let with_password = urls.filter(|(_, url)| has_password(url));
+    let places: Vec<String> = with_password.map(|(place, _)| place).collect();
+    (!places.is_empty()).then(|| SecretFile {
+        option: format!("password in {}", places.join(", ")),
+        path: file.to_owned(),
+        is_configuration: true,
+    })
+}
+
+/// Whether a url has a password: behind the user, or among its parameters, as PostgreSQL's may.
+fn has_password(url: &str) -> bool {
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let hosts = place.split('/').next().unwrap_or_default();
+    let user = hosts.rsplit_once('@').map(|(user, _)| user);
+    let password = user.and_then(|user| user.split_once(':'));
+    let mut parameters = parameters
+        .split('&')
+        .filter_map(|parameter| parameter.split_once('='));
+    password.is_some_and(|(_, password)| !password.is_empty())
+        || parameters.any(|(name, value)| name == "password" && !value.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
-    use super::{SecretFile, is_open, secret_files};
+    use super::{SecretFile, has_password, is_open, secret_files};
+    use crate::config::Config;
 
     #[test]
     fn what_others_can_read_is_open() {
@@ -146,6 +201,7 @@ mod tests {
         let secret = |path| SecretFile {
             option: "store.password_file".to_owned(),
             path,
+            is_configuration: false,
         };
         // The directory is the user's alone, whatever the file says.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o700)).unwrap();
@@ -169,7 +225,7 @@ mod tests {
                     [[listener]]\nbind = \"a:2\"\npassword_file = \"/6\"\n\
                     [[hidden_tag]]\ntag = \"t\"\nhide_bits = 63\nhide_key_file = \"/7\"\n\
                     [[feed]]\nurl = \"postgres://a\"\ntags = [\"t\"]\npassword_file = \"/8\"\n";
-        let named: Vec<String> = secret_files(&toml::from_str(text).unwrap())
+        let named: Vec<String> = secret_files(&toml::from_str(text).unwrap(), None)
             .iter()
             .map(|file| format!("{} {}", file.option, file.path.display()))
             .collect();
@@ -184,5 +240,54 @@ mod tests {
             "feed 1: password_file /8",
         ];
         assert_eq!(named, expected);
+    }
+
+    #[test]
+    fn a_configuration_with_passwords_is_a_secret() {
+        let listener = "[[listener]]\nprotocol = \"redis\"\nbind = \"127.0.0.1:6399\"\nkeys = { id = \"uuid_v7\" }\n";
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("keywright.toml");
+        let load = |user: &str| {
+            let url = format!("mysql://{user}@127.0.0.1:3306/keywright");
+            fs::write(&file, format!("[store]\nurl = \"{url}\"\n{listener}")).unwrap();
+            Config::load(&file).unwrap().secret_files
+        };
+        assert!(load("keywright").is_empty());
+        let expected = SecretFile {
+            option: "password in store.url".to_owned(),
+            path: file.clone(),
+            is_configuration: true,
+        };
+        assert_eq!(load("keywright:sesame"), [expected]);
+
+        let text = "[[store]]\nname = \"a\"\nurl = \"file:/a\"\n[[store]]\nname = \"b\"\nurl = \"redis://:x@b\"\ntags = [\"x\"]\n\
+                    [[listener]]\nbind = \"a:1\"\nadmin = \"mysql://kw@a\"\n[[listener]]\nbind = \"a:2\"\nadmin = \"mysql://kw:x@a\"\n\
+                    [[feed]]\nurl = \"postgres://kw:x@a/b\"\ntags = [\"t\"]\n";
+        let raw = toml::from_str(text).unwrap();
+        // This one is of every machine.
+        let files = secret_files(&raw, Some(Path::new("/etc/passwd")));
+        assert_eq!(files.len(), 1);
+        let told = files[0].warning().unwrap();
+        let expected = "password in store \"b\": url, listener 2: admin, feed 1: url: others on this machine may read or change \"/etc/passwd\" (mode 0644): chmod 600";
+        assert!(told.starts_with(expected), "{told}");
+    }
+
+    #[test]
+    fn passwords_of_urls_are_found() {
+        for (url, expected) in [
+            ("mysql://kw:secret@127.0.0.1:3306/keywright", true),
+            ("mysql://kw@127.0.0.1:3306/keywright", false),
+            ("mysql://kw:@127.0.0.1:3306", false),
+            ("mysql://127.0.0.1:3306/a:b@c", false),
+            ("mysql://kw:a@b@127.0.0.1", true),
+            ("etcd://kw:secret@a:2379,b:2379/keywright", true),
+            ("etcd://a:2379,b:2379/keywright", false),
+            ("redis://:secret@a", true),
+            ("postgres://kw@a/b?sslmode=require&password=secret", true),
+            ("postgres://kw@a/b?sslmode=require&password=", false),
+            ("file:/var/lib/keywright/store.db", false),
+        ] {
+            assert_eq!(has_password(url), expected, "{url}");
+        }
     }
 }
