@@ -15,6 +15,6 @@ mod standings;
 
 pub use claim::Claim;
 pub use conduct::{Ahead, ClientConnections, Conductor, Limits};
-pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, lift};
+pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, lift, probe};
 pub use servers::{identities as server_identities, name_of as rule_name};
 pub(crate) use standings::KeyStandings;

@@ -151,14 +151,13 @@ impl<C: ClientConnections> Conductor<C> {
                 }
                 Some(_) => self.fence(attempt, server, (&name, &column)).await?,
             };
-            match done {
-                Outcome::Done => seen.push(table),
-                Outcome::Over => return Ok(None),
-                Outcome::Blocked(blocker) => {
-                    let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
-                    return Err(given_up(&format!("{} is locked{who}", table.1)));
-                }
+            if let Some(why) = done.obstacle(&column) {
+                return Err(given_up(&why));
             }
+            if done == Outcome::Over {
+                return Ok(None);
+            }
+            seen.push(table);
         }
         Ok(Some(seen))
     }
@@ -249,7 +248,7 @@ impl<C: ClientConnections> Conductor<C> {
         if !self.is_holding_for(attempt).await? {
             return Ok(Outcome::Over);
         }
-        // Behind the commit there is only one way, and it needs the lock.
+        // Behind the commit there is only one way, and it needs the lock and the statement.
         if let Some(blocked) = probe(&mut server.conn, column).await? {
             return Ok(blocked);
         }

@@ -1,7 +1,7 @@
 //! One table: its counter is read and recorded under its lock, and fenced; or the fence is lifted again.
 //!
 //! The lock is what makes the counter exact: before it an id can be taken and rolled back, behind the fence the counter is gone.
-//! Who waits for a lock blocks readers too, so nobody waits long.
+//! Who waits for a lock blocks readers too, so nobody waits long. A backup may let the lock come, and keep tables from being altered until it ends.
 
 use std::fmt;
 
@@ -26,6 +26,32 @@ pub enum Outcome {
     Over,
     /// Its lock did not come: nothing was changed.
     Blocked(Option<Blocker>),
+    /// Its lock came, and its counter could not be set in time: it is as it was.
+    NotAltered,
+}
+
+impl Outcome {
+    /// What is in the way of a table, for people; `None`: nothing is.
+    pub(super) fn obstacle(&self, column: &KeyColumn) -> Option<String> {
+        match self {
+            Self::Done | Self::Over => None,
+            Self::Blocked(blocker) => {
+                let who = blocker
+                    .as_ref()
+                    .map_or_else(String::new, |its| format!(": {its}"));
+                Some(format!("{} is locked{who}", column.quoted_table()))
+            }
+            Self::NotAltered => Some(not_altered(column)),
+        }
+    }
+}
+
+/// For people.
+pub(super) fn not_altered(column: &KeyColumn) -> String {
+    format!(
+        "{} cannot be altered now: a backup may keep it as it is (LOCK INSTANCE FOR BACKUP, BACKUP LOCK), so wait for its end",
+        column.quoted_table()
+    )
 }
 
 /// Who probably has a table's lock: the connection whose transaction has been open for longest.
@@ -122,11 +148,21 @@ where
         was_fenced: counter.is_fenced,
     };
     let stands = record(reading).await.map_err(SwitchError::Store)?;
+    let mut is_set = true;
     if stands && is_fenced && !counter.is_fenced {
-        set_counter(conn, column, column.fence).await?;
+        is_set = set_counter(conn, column, column.fence).await?;
     }
     unlock(conn).await?;
-    Ok(if stands { Outcome::Done } else { Outcome::Over })
+    Ok(outcome(stands, is_set))
+}
+
+/// Whether the attempt still stands, and whether the counter is as it should be.
+fn outcome(stands: bool, is_set: bool) -> Outcome {
+    match (stands, is_set) {
+        (false, _) => Outcome::Over,
+        (true, true) => Outcome::Done,
+        (true, false) => Outcome::NotAltered,
+    }
 }
 
 /// Lifts the fence of a table, if it has one, and lets its counter go on from `next`; under its lock, and only if `ask` still
@@ -150,30 +186,31 @@ where
         return Ok(Outcome::Blocked(blocker(conn).await));
     }
     let stands = ask().await.map_err(SwitchError::Store)?;
+    let mut is_set = true;
     if stands {
         let counter = counter(conn, column).await?;
         // Set once more it would come down to the rows that are there, and ids that were rolled back would come again.
         if counter.is_fenced || counter.next < next {
-            set_counter(conn, column, next.max(counter.above_rows)).await?;
+            is_set = set_counter(conn, column, next.max(counter.above_rows)).await?;
         }
     }
     unlock(conn).await?;
-    Ok(if stands { Outcome::Done } else { Outcome::Over })
+    Ok(outcome(stands, is_set))
 }
 
-/// What is in the way of a table's lock; `None`: nothing is now.
+/// What is in the way of [`lift`]; `None`: nothing is now. It sets the counter to what it is, which changes nothing: a backup lets the lock
+/// come, and keeps that statement waiting.
 ///
 /// # Errors
-/// The server fails.
-pub(super) async fn probe(
-    conn: &mut Conn,
-    column: &KeyColumn,
-) -> Result<Option<Outcome>, SwitchError> {
+/// As [`fence`].
+pub async fn probe(conn: &mut Conn, column: &KeyColumn) -> Result<Option<Outcome>, SwitchError> {
     if !lock(conn, column).await? {
         return Ok(Some(Outcome::Blocked(blocker(conn).await)));
     }
+    let counter = counter(conn, column).await?;
+    let is_set = set_counter(conn, column, counter.now).await?;
     unlock(conn).await?;
-    Ok(None)
+    Ok((!is_set).then_some(Outcome::NotAltered))
 }
 
 /// Whether the table is locked now; its rows and its counter are ours alone then.
@@ -199,6 +236,8 @@ async fn unlock(conn: &mut Conn) -> Result<(), SwitchError> {
 /// What is known of a table's ids, under its lock.
 struct Counter {
     is_fenced: bool,
+    /// The table's AUTO_INCREMENT.
+    now: u64,
     /// The first id that neither the server has made nor a row has.
     next: u64,
     /// The first above all rows.
@@ -220,6 +259,7 @@ async fn counter(conn: &mut Conn, column: &KeyColumn) -> Result<Counter, SwitchE
     let above_rows = highest.unwrap_or(0).saturating_add(1);
     Ok(Counter {
         is_fenced,
+        now: counter,
         // The fence is no counter: ids that were rolled back before it are in the store, if anywhere.
         next: if is_fenced {
             above_rows
@@ -230,16 +270,20 @@ async fn counter(conn: &mut Conn, column: &KeyColumn) -> Result<Counter, SwitchE
     })
 }
 
-/// In place, or not at all: a copy would keep everybody waiting. Only InnoDB says which it is.
-async fn set_counter(conn: &mut Conn, column: &KeyColumn, to: u64) -> Result<(), SwitchError> {
+/// In place, or not at all: a copy would keep everybody waiting. Only InnoDB says which it is. False: the server did not come to it in time, although
+/// the table is locked.
+async fn set_counter(conn: &mut Conn, column: &KeyColumn, to: u64) -> Result<bool, SwitchError> {
     let table = column.quoted_table();
     let in_place = match column.engine.eq_ignore_ascii_case("InnoDB") {
         true => ", ALGORITHM = INPLACE",
         false => "",
     };
     let alter = format!("ALTER TABLE {table} AUTO_INCREMENT = {to}{in_place}");
-    let set = conn.query_drop(alter).await;
-    set.map_err(|error| SwitchError::Counter { table, error })
+    match conn.query_drop(alter).await {
+        Ok(()) => Ok(true),
+        Err(mysql_async::Error::Server(error)) if error.code == LOCK_WAIT_TIMEOUT => Ok(false),
+        Err(error) => Err(SwitchError::Counter { table, error }),
+    }
 }
 
 /// Not known without the privilege PROCESS.

@@ -31,7 +31,7 @@ impl<C: ClientConnections> Conductor<C> {
             for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
                 let ask = async || self.board.is_in(attempt, Phase::Ending).await;
                 let lifted = lift(&mut server.conn, column, its.counter, ask).await?;
-                if is_over(lifted, column)? {
+                if is_over(&lifted, column)? {
                     return Ok(());
                 }
             }
@@ -66,7 +66,7 @@ impl<C: ClientConnections> Conductor<C> {
                 };
                 let ask = async || self.board.is_in(attempt, Phase::Closed).await;
                 let lifted = lift(&mut server.conn, column, next, ask).await?;
-                if is_over(lifted, column)? {
+                if is_over(&lifted, column)? {
                     return Ok(());
                 }
             }
@@ -140,13 +140,9 @@ impl<C: ClientConnections> Conductor<C> {
 }
 
 /// Whether somebody else has finished it.
-fn is_over(outcome: Outcome, column: &KeyColumn) -> Result<bool> {
-    match outcome {
-        Outcome::Done => Ok(false),
-        Outcome::Over => Ok(true),
-        Outcome::Blocked(blocker) => {
-            let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
-            bail!("{} is locked{who}", column.quoted_table())
-        }
+fn is_over(outcome: &Outcome, column: &KeyColumn) -> Result<bool> {
+    match outcome.obstacle(column) {
+        Some(why) => bail!(why),
+        None => Ok(*outcome == Outcome::Over),
     }
 }

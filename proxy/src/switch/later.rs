@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use keywright_store::Failure;
 use keywright_store::switch::{
     Dropped, IdSpan, InForce, KeySpace, LateTable, Phase, RuleName, Standing, missing,
 };
 
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
-use super::fence::{Outcome, Reading, fence};
+use super::fence::{Outcome, Reading, fence, not_altered};
 use super::held_back::{Found, HeldTable};
 use super::servers::{self, Server};
 use crate::schema::KeyColumn;
@@ -300,6 +300,7 @@ impl<C: ClientConnections> Conductor<C> {
             Outcome::Done => tracing::info!(table = column.quoted_table(), "fence applied"),
             // The next look comes back to it.
             Outcome::Over | Outcome::Blocked(_) => {}
+            Outcome::NotAltered => bail!(not_altered(column)),
         }
         if let Some((span, reading)) = found {
             self.tell_late(server, (name, column), (span, reading))

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use keywright_store::switch::{InForce, Phase, RuleName};
 
 use super::conduct::{ClientConnections, Conductor, store_error};
-use super::fence::{Outcome, lift};
+use super::fence::{Outcome, lift, not_altered};
 use super::servers::{self, Server};
 
 impl<C: ClientConnections> Conductor<C> {
@@ -62,6 +62,7 @@ impl<C: ClientConnections> Conductor<C> {
                 }
                 // The next look comes back to it.
                 Ok(Outcome::Over | Outcome::Blocked(_)) => {}
+                Ok(Outcome::NotAltered) => looked = looked.and(Err(anyhow!(not_altered(column)))),
                 Err(error) => {
                     looked = looked.and(Err(error.into()));
                     // The table's lock goes with the connection.

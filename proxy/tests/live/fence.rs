@@ -2,7 +2,7 @@
 
 use keywright_proxy::config::Config;
 use keywright_proxy::schema::{Extent, KeyColumn, inspect, key_columns};
-use keywright_proxy::switch::{Claim, Outcome, Reading, fence, lift};
+use keywright_proxy::switch::{Claim, Outcome, Reading, fence, lift, probe};
 use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
@@ -13,6 +13,8 @@ on_both_flavours!(
     a_fence_that_stands_is_no_counter,
     who_is_over_changes_nothing,
     a_table_that_is_in_use_names_who_uses_it,
+    a_probe_changes_nothing,
+    a_backup_keeps_a_table_as_it_is,
     who_had_the_claim_is_gone,
     claims_of_other_attempts_are_not_taken_over,
     a_table_of_the_same_name_in_another_case_is_another,
@@ -27,7 +29,10 @@ struct Table {
 }
 
 async fn table(flavour: Flavour, schema: &str) -> Result<Table> {
-    let server = Upstream::shared(flavour)?;
+    table_on(Upstream::shared(flavour)?, schema).await
+}
+
+async fn table_on(server: std::sync::Arc<Upstream>, schema: &str) -> Result<Table> {
     server.run("", &format!("CREATE DATABASE {schema}"))?;
     server.run(
         schema,
@@ -173,6 +178,54 @@ fn a_table_that_is_in_use_names_who_uses_it(flavour: Flavour) -> Result<()> {
         assert!(blocker.who.starts_with("root@"), "{blocker}");
         assert_eq!(recorded, None);
         wire.run("COMMIT")?;
+        assert_eq!(table.insert()?, Some(2));
+        Ok(())
+    })
+}
+
+fn a_probe_changes_nothing(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_probe").await?;
+        assert_eq!(probe(&mut table.conn, &table.column).await?, None);
+        assert_eq!(table.insert()?, Some(1));
+        // Ids that no row shows.
+        let mut wire = table.server.wire(&table.schema)?;
+        for sql in ["BEGIN", "INSERT INTO t (a) VALUES (2), (3)", "ROLLBACK"] {
+            wire.run(sql)?;
+        }
+        assert_eq!(probe(&mut table.conn, &table.column).await?, None);
+        assert_eq!(table.insert()?, Some(4));
+        assert_eq!(table.fence(true).await?.0, Outcome::Done);
+        assert_eq!(probe(&mut table.conn, &table.column).await?, None);
+        assert!(table.is_fenced()?);
+        Ok(())
+    })
+}
+
+/// Its lock comes all the same. The server is the test's own: such a backup is in everybody's way.
+fn a_backup_keeps_a_table_as_it_is(flavour: Flavour) -> Result<()> {
+    let (begin, end) = match flavour {
+        Flavour::MySql => ("LOCK INSTANCE FOR BACKUP", "UNLOCK INSTANCE"),
+        Flavour::MariaDb => ("BACKUP LOCK t", "BACKUP UNLOCK"),
+    };
+    let server = std::sync::Arc::new(Upstream::start_with(flavour, &[])?);
+    runtime()?.block_on(async {
+        let mut table = table_on(server, "sw_backup").await?;
+        let mut backup = table.server.wire(&table.schema)?;
+        backup.run(begin)?;
+        assert_eq!(table.fence(true).await?, (Outcome::NotAltered, Some(1)));
+        let is_in_the_way = probe(&mut table.conn, &table.column).await?;
+        assert_eq!(is_in_the_way, Some(Outcome::NotAltered));
+        // Nothing has to be lifted, so nothing is in the way of that.
+        assert_eq!(table.lift(1, true).await?, Outcome::Done);
+        assert_eq!(table.insert()?, Some(1));
+        backup.run(end)?;
+        assert_eq!(table.fence(true).await?.0, Outcome::Done);
+        backup.run(begin)?;
+        assert_eq!(table.lift(2, true).await?, Outcome::NotAltered);
+        assert!(table.is_fenced()?);
+        backup.run(end)?;
+        assert_eq!(table.lift(2, true).await?, Outcome::Done);
         assert_eq!(table.insert()?, Some(2));
         Ok(())
     })

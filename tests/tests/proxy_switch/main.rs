@@ -46,7 +46,7 @@ use killed::{
 };
 use later::a_program_dies_before_the_fence_of_a_late_table;
 use obstacles::{
-    a_column_without_room_for_keys_stays_native,
+    a_backup_keeps_keys_in_force_until_it_ends, a_column_without_room_for_keys_stays_native,
     a_table_that_somebody_locks_is_named_and_nothing_changes, what_is_in_the_way_is_told_before,
     without_a_way_to_put_it_back_nothing_is_begun,
 };
@@ -78,6 +78,7 @@ keywright_testkit::on_both_flavours!(
     open_connections_go_over_and_back,
     a_transaction_goes_on_natively_and_holds_the_switch_up,
     a_table_that_somebody_locks_is_named_and_nothing_changes,
+    a_backup_keeps_keys_in_force_until_it_ends,
     a_restart_switches_too_and_an_old_file_takes_nothing_back,
     what_another_program_switches_off_is_native_for_all,
     a_connection_without_rules_is_ended_before_a_switch,

@@ -47,6 +47,35 @@ pub(crate) fn a_table_that_somebody_locks_is_named_and_nothing_changes(
     Ok(())
 }
 
+/// A backup lets a table be locked, and keeps it from being altered. Once its tag is closed there would be no way back, and no way on.
+pub(crate) fn a_backup_keeps_keys_in_force_until_it_ends(flavour: Flavour) -> Result<()> {
+    let (begin, end) = match flavour {
+        Flavour::MySql => ("LOCK INSTANCE FOR BACKUP", "UNLOCK INSTANCE"),
+        Flavour::MariaDb => ("BACKUP LOCK orders", "BACKUP UNLOCK"),
+    };
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    let mut wire = proxy.wire("shop")?;
+    let insert = "INSERT INTO orders (a) VALUES (1)";
+    let key = wire.run(insert)?.last_insert_id;
+    let mut backup = shop.server.wire("shop")?;
+    backup.run(begin)?;
+    proxy.reload(shop.with("one", "observe"))?;
+    wait_until("the backup to be named", WAIT_MAX, || {
+        let output = ["`shop`.`orders` cannot be altered now", "backup"];
+        Ok(output.iter().all(|output| proxy.log().contains(output)))
+    })?;
+    let next = wire.run(insert)?.last_insert_id;
+    assert!(next > key, "{key} {next} {}", proxy.log());
+    assert_eq!(shop.in_force()?.as_deref(), Some("one"));
+    backup.run(end)?;
+    shop.wait_for(None)?;
+    let native = wire.run(insert)?.last_insert_id;
+    assert!(native > next, "{next} {native} {}", proxy.log());
+    Ok(())
+}
+
 pub(crate) fn what_is_in_the_way_is_told_before(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
     let mut wanted = shop.with("one", "rewrite");
