@@ -13,6 +13,8 @@ use crate::schema::KeyColumn;
 
 /// How long it may take to reach servers of which nothing was recorded, milliseconds: statements wait.
 const UNRECORDED_MS_MAX: u64 = 1_000;
+/// How many tables that were left are named.
+const LEFT_TOLD_MAX: usize = 10;
 
 impl<C: ClientConnections> Conductor<C> {
     /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
@@ -25,7 +27,9 @@ impl<C: ClientConnections> Conductor<C> {
             let names = changing(standing);
             let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
             let found = (recorded.as_slice(), its.as_slice());
-            let unknown = servers::unknown_on(server, &self.config, &names, found).await?;
+            let of_attempt = |its: &Recorded| !its.was_fenced;
+            let unknown =
+                servers::unknown_on(server, &self.config, &names, found, of_attempt).await?;
             self.may_leave(&unknown, standing)?;
             left.extend(unknown);
             for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
@@ -54,7 +58,8 @@ impl<C: ClientConnections> Conductor<C> {
         let above: BTreeMap<&RuleName, u64> = rules
             .filter_map(|rule| Some((&rule.rule, rule.above?)))
             .collect();
-        let (mut reached, _) = self.reached(&recorded, standing).await?;
+        let (mut reached, mut left) = self.reached(&recorded, standing).await?;
+        let mut unknown = Vec::new();
         let claim = Claim::of(attempt, standing.leader.as_deref());
         for server in &mut reached {
             claim.take_over(&mut server.conn).await?;
@@ -70,9 +75,15 @@ impl<C: ClientConnections> Conductor<C> {
                     return Ok(());
                 }
             }
+            let found = (recorded.as_slice(), its.as_slice());
+            // Here a table is to lose the fence that it had before the attempt.
+            let on_server = servers::unknown_on(server, &self.config, &names, found, |_| true);
+            unknown.extend(on_server.await?);
         }
+        self.may_leave(&unknown, standing)?;
+        left.extend(unknown);
         if self.board.complete(attempt).await.map_err(store_error)? {
-            tracing::info!(attempt, "the tables are native again");
+            tell_native(attempt, &left);
         }
         Ok(())
     }
@@ -137,6 +148,23 @@ impl<C: ClientConnections> Conductor<C> {
         );
         Ok(())
     }
+}
+
+/// What was left as it was keeps its fence, and nobody lifts it where the rule is in no file any more.
+fn tell_native(attempt: u64, left: &[&Recorded]) {
+    if left.is_empty() {
+        tracing::info!(attempt, "the tables are native again");
+        return;
+    }
+    let named = left.iter().take(LEFT_TOLD_MAX);
+    let named = named.map(|its| format!("{}.{} on {}", its.schema, its.table, its.server));
+    let tables = named.collect::<Vec<_>>().join(", ");
+    tracing::warn!(
+        attempt,
+        left = left.len(),
+        tables,
+        "the tables are native again, but for some that keep their fence until a program that has their rule, and reaches them, lifts it: keep the rule in a file until then"
+    );
 }
 
 /// Whether somebody else has finished it.

@@ -250,19 +250,20 @@ pub(super) async fn recorded_on(
     Ok(found)
 }
 
-/// What was recorded of one server besides what was found there by these rules, and may have the attempt's fence: the configuration has no
-/// such rule, or another one before it. A table that is not there any more has no fence.
+/// What was recorded of one server besides what was found there by these rules, of what may have a fence by what was recorded (`may_have_fence`):
+/// the configuration has no such rule, or another one before it. A table that is not there any more has no fence.
 pub(super) async fn unknown_on<'a>(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
     (recorded, found): (&'a [Recorded], &[(Recorded, RuleName, KeyColumn)]),
+    may_have_fence: fn(&Recorded) -> bool,
 ) -> Result<Vec<&'a Recorded>> {
     let has_rules = names.is_subset(&switched(config));
     let mut unknown = Vec::new();
     for its in recorded
         .iter()
-        .filter(|its| its.server == server.identity && !its.was_fenced)
+        .filter(|its| its.server == server.identity && may_have_fence(its))
     {
         let mut found = found.iter();
         if found.any(|(of, ..)| (&of.schema, &of.table) == (&its.schema, &its.table)) {

@@ -1,13 +1,17 @@
-//! A rule that has left the switch gives keys by itself, while the store goes on saying what was in force for the one of its name.
+//! Programs that lack the rule of tables that the switch is about. One of its name that has left the switch gives keys by itself, while the store goes on
+//! saying what was in force for it.
 
 use std::sync::Arc;
 
 use keywright_proxy::config::Config;
-use keywright_proxy::switch::Conductor;
-use keywright_store::switch::Switchboard;
-use keywright_testkit::{Flavour, Result};
+use keywright_proxy::switch::{Conductor, Limits};
+use keywright_store::switch::{Next, Phase, Switchboard};
+use keywright_testkit::{Flavour, Result, WAIT_MAX};
+use tokio::time::Instant;
 
-use crate::barrier::{Clients, Fleet, LIMITS, Program, follows, is_wanted, runtime, space, until};
+use crate::barrier::{
+    Clients, Fleet, IMPATIENT, LIMITS, Program, follows, is_wanted, runtime, space, until,
+};
 
 /// Above all that was reserved.
 const BEYOND: u64 = 5_000;
@@ -32,6 +36,91 @@ fn not_switched(fleet: &Fleet) -> Result<[Program; 2]> {
         ))
     };
     Ok([program(&stride)?, program(&moved)?])
+}
+
+/// A program of the fleet whose only rule is of another table.
+fn without_rule(fleet: &Fleet, limits: Limits) -> Result<Program> {
+    let table = format!("\"{}.t\"", fleet.schema);
+    let text = fleet.text().replace(&table, "\"other.t\"");
+    let board = Switchboard::new(&fleet.keys);
+    let config = Arc::new(Config::parse(&text)?);
+    Ok(Conductor::new(board, config, limits, Clients::default()))
+}
+
+/// Tables are on their way back, their tag is closed, and who did that is gone.
+async fn close(fleet: &Fleet) -> Result<()> {
+    let mut leader = fleet.program(LIMITS);
+    until(&mut leader, follows).await?;
+    assert!(leader.begin(&fleet.change(None, Some(space()))).await?);
+    until(&mut leader, follows).await?;
+    assert!(leader.begin(&fleet.change(Some(space()), None)).await?);
+    until(&mut leader, |next| matches!(next, Next::Carry(_))).await?;
+    assert_eq!(fleet.standing().await?.phase, Phase::Closed);
+    Ok(())
+}
+
+/// What it says when it comes to complete the attempt.
+async fn refusal(program: &mut Program) -> Result<String> {
+    let end = Instant::now() + WAIT_MAX;
+    while Instant::now() < end {
+        match program.step().await {
+            Ok(Next::Hold(_) | Next::Wait) => {}
+            Ok(next) => anyhow::bail!("{next:?}"),
+            Err(refused) => return Ok(refused.to_string()),
+        }
+    }
+    anyhow::bail!("it never came to that")
+}
+
+#[test]
+fn tables_go_back_by_a_program_that_has_their_rule() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_back").await?;
+        close(&fleet).await?;
+        let mut lacks = without_rule(&fleet, IMPATIENT)?;
+        let refused = refusal(&mut lacks).await?;
+        assert!(refused.contains("has the table sw_back.t"), "{refused}");
+        assert_eq!(fleet.standing().await?.phase, Phase::Closed);
+        assert_eq!(fleet.insert()?, [None, None]);
+        let mut has_it = fleet.program(IMPATIENT);
+        until(&mut has_it, |next| matches!(next, Next::Complete(_))).await?;
+        until(&mut lacks, follows).await?;
+        assert!(fleet.insert()?.iter().all(Option::is_some));
+        Ok(())
+    })
+}
+
+/// Others are not held up for ever. Who has the rule comes back to the fences, and native ids go on above the keys.
+#[test]
+fn fences_that_are_left_on_the_way_back_are_lifted_by_who_has_the_rule() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_back_left").await?;
+        close(&fleet).await?;
+        let soon = Limits {
+            peer_wait_ms: 500,
+            ..IMPATIENT
+        };
+        let mut lacks = without_rule(&fleet, soon)?;
+        until(&mut lacks, |next| matches!(next, Next::Complete(_))).await?;
+        let standing = fleet.standing().await?;
+        assert_eq!(standing.phase, Phase::None);
+        assert_eq!(fleet.insert()?, [None, None]);
+        let mut has_lifted = false;
+        let has_it = fleet.program(LIMITS);
+        has_it.lift_left(&mut has_lifted).await?;
+        assert!(has_lifted);
+        let above = standing.rules[0].above;
+        for id in fleet.insert()? {
+            assert!(id.is_some() && id >= above, "{id:?} {above:?}");
+        }
+        Ok(())
+    })
 }
 
 fn set_counters(fleet: &Fleet, next: impl Fn(Flavour) -> u64) -> Result<()> {
