@@ -9,6 +9,7 @@ mod finish;
 mod held_back;
 mod later;
 mod left;
+mod own_time;
 mod servers;
 mod silences;
 mod standings;

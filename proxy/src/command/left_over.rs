@@ -419,6 +419,7 @@ mod tests {
             program: holder.to_owned(),
             holder: holder.to_owned(),
             silent_ms,
+            seen_ms: 0,
             held: None,
         };
         let nobody = "That of far /a.toml had it, and no program on that host is heard of now. If";

@@ -14,6 +14,7 @@ use keywright_store::switch::{
 use tokio::time::{Instant, sleep, timeout};
 
 use super::held_back::HeldBack;
+use super::own_time::OwnTime;
 use super::servers::{self, Server};
 use super::silences::Silences;
 use crate::config::Config;
@@ -95,6 +96,8 @@ pub struct Conductor<C> {
     beat: Option<(Option<u64>, Instant)>,
     /// For how long others were silent while the store answered.
     silences: Silences,
+    /// What the program has measured itself.
+    own_time: OwnTime,
     /// The attempt behind which tables were looked at last, and what was in force.
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
     /// Tables with ids and without fence, of rules that give keys.
@@ -126,6 +129,7 @@ impl<C: ClientConnections> Conductor<C> {
             given_up: None,
             beat: None,
             silences: Silences::default(),
+            own_time: OwnTime::default(),
             looked_at: None,
             held_back: HeldBack::default(),
         }
@@ -283,24 +287,33 @@ impl<C: ClientConnections> Conductor<C> {
         self.say_again(self.beat.and_then(|(held, _)| held)).await
     }
 
-    /// What the store says. While it was away nobody was heard of: that is no silence of theirs.
+    /// What the store says. While it was away nobody was heard of: that is no silence of theirs. While its clock is behind, the program's own counts.
     ///
     /// # Errors
     /// The store cannot be used.
     pub async fn standing(&mut self) -> Result<Standing> {
+        let asked = Instant::now();
         let standing = self.board.standing().await;
         if standing.is_err() {
-            self.silences.lose();
+            self.lose();
         }
         let mut standing = standing.map_err(store_error)?;
-        self.silences.learn(Instant::now(), &mut standing.peers);
+        let answered = Instant::now();
+        self.silences.learn(answered, &mut standing.peers);
+        self.own_time.learn((asked, answered), &mut standing);
         Ok(standing)
+    }
+
+    /// The store does not answer.
+    fn lose(&mut self) {
+        self.silences.lose();
+        self.own_time.lose();
     }
 
     async fn say(&mut self, held: Option<u64>) -> Result<()> {
         let said = self.board.beat(held).await;
         if said.is_err() {
-            self.silences.lose();
+            self.lose();
         }
         said.map_err(store_error)?;
         self.beat = Some((held, Instant::now()));

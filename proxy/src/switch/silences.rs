@@ -96,7 +96,7 @@ impl Answer {
     }
 }
 
-fn between_ms(from: Instant, to: Instant) -> u64 {
+pub(super) fn between_ms(from: Instant, to: Instant) -> u64 {
     let between = to.saturating_duration_since(from);
     u64::try_from(between.as_millis()).unwrap_or(u64::MAX)
 }
@@ -130,6 +130,7 @@ mod tests {
                 program: "other".to_owned(),
                 holder: "host pid 2".to_owned(),
                 silent_ms: at_ms - heard_ms,
+                seen_ms: heard_ms,
                 held: None,
             }];
             let now = self.began + Duration::from_millis(at_ms);

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
 mod barrier;
+mod clock;
 mod fence;
 mod not_switched;
 mod stalled;

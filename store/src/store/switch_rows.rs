@@ -133,8 +133,9 @@ impl Transaction<Standing> for ReadStanding {
             words.since_ms("begun_at")
         );
         let peers = format!(
-            "SELECT program, holder, held, {} AS silent_ms FROM keywright_program ORDER BY program",
-            words.since_ms("seen_at")
+            "SELECT program, holder, held, {} AS silent_ms, {} AS seen_ms FROM keywright_program ORDER BY program",
+            words.since_ms("seen_at"),
+            words.unix_ms("seen_at")
         );
         let tags = format!(
             "SELECT tag, generation, key_space_id FROM {} ORDER BY tag",
@@ -186,6 +187,7 @@ impl Transaction<Standing> for ReadStanding {
                 program: column(row, "program")?,
                 holder: column(row, "holder")?,
                 silent_ms: column(row, "silent_ms")?,
+                seen_ms: column(row, "seen_ms")?,
                 held: column(row, "held")?,
             });
         }

@@ -43,7 +43,8 @@ pub enum Next {
     Wait,
 }
 
-/// Decides.
+/// Decides. How old the attempt is, and for how long nothing was heard of others, the store says by its clock. Whoever asks puts in what it has measured
+/// itself where that is more: a clock that was set back would keep everybody waiting.
 pub fn decide(me: &Participant<'_>, store: &Standing) -> Next {
     let attempt = store.attempt;
     let leads = me.can_lead && store.leader.as_deref() == Some(me.program);

@@ -18,6 +18,7 @@ pub(super) fn peer(program: &str, held: Option<u64>, silent_ms: u64) -> Peer {
         program: program.to_owned(),
         holder: format!("host pid {program}"),
         silent_ms,
+        seen_ms: 0,
         held,
     }
 }

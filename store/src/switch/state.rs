@@ -67,8 +67,10 @@ pub struct Peer {
     pub program: String,
     /// Host and process, for people.
     pub holder: String,
-    /// How long nothing was heard of it, milliseconds.
+    /// How long nothing was heard of it, milliseconds; 0 while the store's clock, set back, is before the moment when it was.
     pub silent_ms: u64,
+    /// When it was heard of last, unix milliseconds by the store's clock.
+    pub seen_ms: u64,
     /// The attempt for which its statements wait.
     pub held: Option<u64>,
 }
@@ -97,7 +99,7 @@ pub struct Standing {
     pub phase: Phase,
     /// Who began it.
     pub leader: Option<String>,
-    /// How long ago, milliseconds.
+    /// How long ago, milliseconds; 0 while the store's clock, set back, is before that.
     pub age_ms: u64,
     /// All rules whose tables were ever switched.
     pub rules: Vec<InForce>,
