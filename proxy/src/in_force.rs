@@ -3,6 +3,7 @@
 pub mod context;
 mod in_the_way;
 pub(crate) mod key_log;
+mod moves;
 pub(crate) mod snapshot;
 mod sources;
 mod state;
@@ -28,6 +29,7 @@ use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, KeyStandings, rule_name};
 use crate::users::PortUsers;
 
+pub use moves::Moves;
 pub use sources::{KeySpaces, Source, effective, effective_on_reload, key_spaces_of};
 
 /// The snapshot of a program, made anew whenever one of the things changes that they are made of.

@@ -15,8 +15,10 @@ mod key_column;
 mod matched;
 pub(crate) mod new_tables;
 mod obstacles;
+mod patterns;
 mod quote;
 mod replication;
+mod rule_changes;
 mod rules;
 mod snapshot;
 mod take;
@@ -38,8 +40,10 @@ pub use key_column::{KeyColumn, Partitions};
 pub use matched::key_columns;
 pub use new_tables::{Naming, NewTables};
 pub use obstacles::{Obstacles, obstacles};
+pub use patterns::may_share_tables;
 pub use quote::{quoted, quoted_string};
 pub use replication::{Filter, Replication, Source};
+pub use rule_changes::{OfRule, TableRules, rules_of_tables};
 pub use rules::{TableFacts, facts, listed, rules};
 pub use snapshot::{
     Accounts, Column, Denied, ListedView, NativeIds, Privileges, Program, Reference, Server,

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use keywright_proxy::config::{Config, Configured};
-use keywright_proxy::schema::{self, Finding, Severity, Snapshot};
+use keywright_proxy::schema::{self, Finding, Severity, Snapshot, may_share_tables};
 use keywright_proxy::switch::{rule_name, server_identities};
-use keywright_session::in_lower_case;
 use keywright_store::Keys;
 use keywright_store::switch::{
     InForce, KeySpace, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys,
@@ -47,7 +46,7 @@ pub(super) async fn fences(
     (board, before): (&Switchboard, Option<Standing>),
     snapshots: &[Option<&Snapshot>],
 ) -> Vec<Vec<Finding>> {
-    let found = |is_native: &dyn Fn(&Configured) -> bool| -> Vec<Vec<Finding>> {
+    let found = |is_native: &dyn Fn(&Configured, bool) -> bool| -> Vec<Vec<Finding>> {
         let snapshots = snapshots.iter();
         snapshots
             .map(|snapshot| match snapshot {
@@ -56,7 +55,7 @@ pub(super) async fn fences(
             })
             .collect()
     };
-    let all = found(&|_: &Configured| true);
+    let all = found(&|_: &Configured, _: bool| true);
     if all.iter().all(Vec::is_empty) {
         return all;
     }
@@ -65,24 +64,26 @@ pub(super) async fn fences(
         false => None,
     };
     let standings = before.zip(after);
-    found(&|rule: &Configured| {
+    found(&|rule: &Configured, is_kept: bool| {
         let of_switch = || {
             let standings = standings.as_ref();
-            standings.is_some_and(|(before, after)| stays_native(&rule_name(rule), before, after))
+            standings.is_some_and(|(before, after)| {
+                stays_native((&rule_name(rule), is_kept), before, after)
+            })
         };
         !rule.is_switched || of_switch()
     })
 }
 
-/// Whether a rule's tables were native all the time in between, and no program lifts their fence.
-fn stays_native(rule: &RuleName, before: &Standing, after: &Standing) -> bool {
+/// Whether a rule's tables were native all the time in between, and no program lifts their fence. `is_kept`: none does anyway.
+fn stays_native((rule, is_kept): (&RuleName, bool), before: &Standing, after: &Standing) -> bool {
     let mut rules = after.rules.iter();
     let known = rules.find(|known| known.rule == *rule);
     before.attempt == after.attempt
         && before.phase == Phase::None
         && after.phase == Phase::None
         // Where the switch has taken keys back, programs know above what counters go on.
-        && known.is_none_or(|known| known.keys.is_none() && known.above.is_none())
+        && known.is_none_or(|known| known.keys.is_none() && (is_kept || known.above.is_none()))
 }
 
 /// Rules that give keys on servers behind these listeners, and that the configuration, which was read from `file`, does not have. That the
@@ -174,43 +175,6 @@ fn is_of_another(rule: &RuleName, config: &Config) -> bool {
     rules.any(|its| may_share_tables(&rule_name(its).tables, &rule.tables))
 }
 
-/// Whether a table may match both patterns of schema and table.
-fn may_share_tables(one: &str, other: &str) -> bool {
-    match (one.split_once('.'), other.split_once('.')) {
-        (Some((schema, table)), Some((other_schema, other_table))) => {
-            may_share(schema, other_schema) && may_share(table, other_table)
-        }
-        // Not as patterns are written.
-        _ => may_share(one, other),
-    }
-}
-
-/// Whether a name may match both patterns, however the server compares names.
-fn may_share(one: &str, other: &str) -> bool {
-    let other: Vec<char> = in_lower_case(other).chars().collect();
-    // Whether what was read of the one may be each beginning of the other, the empty one first.
-    let mut may_be = vec![true];
-    for its in &other {
-        let only_any = *its == '*' && may_be.last() == Some(&true);
-        may_be.push(only_any);
-    }
-    for own in in_lower_case(one).chars() {
-        let mut longer = vec![own == '*' && may_be.first() == Some(&true)];
-        for (its, pair) in other.iter().zip(may_be.windows(2)) {
-            let [both_shorter, own_shorter] = pair else {
-                continue;
-            };
-            let its_shorter = longer.last() == Some(&true);
-            longer.push(match own == '*' || *its == '*' {
-                true => *own_shorter || its_shorter,
-                false => *both_shorter && (own == *its || own == '?' || *its == '?'),
-            });
-        }
-        may_be = longer;
-    }
-    may_be.last() == Some(&true)
-}
-
 /// `elsewhere`: a place that has the rule. `is_of_another`: a rule here may be for its tables.
 fn told(known: &InForce, elsewhere: Option<Elsewhere<'_>>, is_of_another: bool) -> Finding {
     let RuleName { tables, column } = &known.rule;
@@ -242,9 +206,7 @@ mod tests {
     use keywright_proxy::schema::Severity;
     use keywright_store::switch::{InForce, KeySpace, Peer, Phase, RuleName, Standing, WantedKeys};
 
-    use super::{
-        Elsewhere, elsewhere, is_of_another, may_share_tables, not_here, stays_native, told,
-    };
+    use super::{Elsewhere, elsewhere, is_of_another, not_here, stays_native, told};
 
     fn name(tables: &str) -> RuleName {
         RuleName {
@@ -292,8 +254,10 @@ mod tests {
             ("a.by_hand", true),
             ("a.never", true),
         ] {
-            let is_native = stays_native(&name(tables), &before, &before);
+            let is_native = stays_native((&name(tables), false), &before, &before);
             assert_eq!(is_native, is_left, "{tables}");
+            let is_native = stays_native((&name(tables), true), &before, &before);
+            assert_eq!(is_native, tables != "a.keys", "{tables}");
         }
         // Its fences come and go.
         for after in [
@@ -301,11 +265,11 @@ mod tests {
             standing(3, Phase::Holding, rules()),
         ] {
             assert!(
-                !stays_native(&name("a.never"), &before, &after),
+                !stays_native((&name("a.never"), false), &before, &after),
                 "{after:?}"
             );
             assert!(
-                !stays_native(&name("a.never"), &after, &before),
+                !stays_native((&name("a.never"), false), &after, &before),
                 "{after:?}"
             );
         }
@@ -348,27 +312,6 @@ mod tests {
         assert!(config.rules.iter().all(|rule| !rule.is_switched));
         let standing = standing(3, Phase::None, vec![known("a.here", true, None)]);
         assert!(not_here(&config, &standing).is_empty());
-    }
-
-    #[test]
-    fn patterns_share_a_table_if_a_name_matches_both() {
-        for (one, other, may) in [
-            ("shop.orders", "shop.orders", true),
-            ("shop.orders", "Shop.ORDERS", true),
-            ("shop.ΑΣ", "shop.ασ", true),
-            ("shop.orders", "shop.order", false),
-            ("shop.*", "shop.orders", true),
-            ("shop.*", "crm.*", false),
-            ("shop_*.orders", "*_1.o?ders", true),
-            ("shop.a*", "shop.*b", true),
-            ("shop.a*", "shop.b*", false),
-            ("shop.?", "shop.", false),
-            ("shop_*.orders_*", "shop_*.carts_*", false),
-            ("*", "", true),
-        ] {
-            assert_eq!(may_share_tables(one, other), may, "{one} {other}");
-            assert_eq!(may_share_tables(other, one), may, "{other} {one}");
-        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod accounts;
 mod columns;
 mod fence;
+mod order;
 mod programs;
 mod server;
 mod switching;
@@ -24,6 +25,7 @@ pub fn diagnose(snapshot: &Snapshot, config: &Config) -> Vec<Finding> {
         columns::findings(&matched),
         server::findings(&matched),
         switching::findings(&matched),
+        order::findings(&matched),
         programs::findings(&matched),
         accounts::findings(&matched),
     ]

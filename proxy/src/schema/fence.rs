@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use super::finding::{Finding, OfTable, Severity};
 use super::inspect::LOCK_WAIT_S_MAX;
 use super::key_column::KeyColumn;
-use super::matched::Matched;
+use super::matched::{Matched, plain_rules};
 use super::snapshot::Snapshot;
 use super::take::{connect, in_time};
 use crate::config::{Config, Configured, Listener};
@@ -52,26 +52,58 @@ pub fn unfenced(snapshot: &Snapshot, config: &Config) -> u64 {
     u64::try_from(wanted.count()).unwrap_or(u64::MAX)
 }
 
-/// What is to be said of tables with a fence whose rules give no keys, where `is_native` says so of the rule: its tables are not just going over.
+/// What is to be said of tables with a fence whose rules give no keys, where `is_native` says so of the rule: its tables are not just going over. It is told,
+/// too, whether programs leave the fence alone, since a rule in force behind that one is for the table as well.
 pub fn left_fences(
     snapshot: &Snapshot,
     config: &Config,
-    is_native: impl Fn(&Configured) -> bool,
+    is_native: impl Fn(&Configured, bool) -> bool,
 ) -> Vec<Finding> {
     let matched = Matched::new(snapshot, config);
-    let left = matched.with_rule().filter(|(configured, column)| {
+    let in_force = |rule: &&Configured| rule.is_switched && rule.rule.mode == Mode::Rewrite;
+    let giving = Config {
+        rules: config.rules.iter().filter(in_force).cloned().collect(),
+        ..config.clone()
+    };
+    let rules = plain_rules(&giving, &snapshot.server);
+    let (mut others, mut left) = (Vec::new(), Vec::new());
+    for (configured, column) in matched.with_rule() {
         let observes = configured.rule.mode == Mode::Observe;
-        observes && column.auto_increment && column.fenced && is_native(configured)
-    });
-    let told = left.map(|(_, column)| {
+        if !(observes && column.auto_increment && column.fenced) {
+            continue;
+        }
+        let gives = rules.find(column.schema.as_bytes(), column.table.as_bytes());
+        let gives = gives.and_then(|(rule, _)| giving.rules.get(rule));
+        let gives = gives.filter(|its| its.rule.column.eq_ignore_ascii_case(&column.name));
+        if !is_native(configured, gives.is_some()) {
+            continue;
+        }
         let name = column.quoted_table();
-        let message = format!(
-            "{name} has a fence, and its rule gives no keys: the server refuses each INSERT without an id (167, on MySQL 1467). See that nobody \
-             else gives it keys, and lift the fence as keywright release says"
-        );
-        OfTable::new(&name, message)
-    });
-    Severity::Warning.of_each(told)
+        match gives {
+            Some(gives) => others.push(of_another(&name, configured, gives)),
+            None => {
+                let message = format!(
+                    "{name} has a fence, and its rule gives no keys: the server refuses each INSERT without an id (167, on MySQL 1467). See that nobody \
+                     else gives it keys, and lift the fence as keywright release says"
+                );
+                left.push(OfTable::new(&name, message));
+            }
+        }
+    }
+    let mut findings = Severity::Error.of_each(others.into_iter());
+    findings.extend(Severity::Warning.of_each(left.into_iter()));
+    findings
+}
+
+/// A rule was put before one in force, or its tables are native and somebody has gone by another order of the rules.
+fn of_another(name: &str, configured: &Configured, gives: &Configured) -> OfTable {
+    let (native, giving) = (configured.name(), gives.name());
+    let message = format!(
+        "{name} has a fence, and goes by rule {native}, which gives no keys; rule {giving} behind it does, and the fence may be there by that: the server \
+         refuses each INSERT without an id (167, on MySQL 1467). SIGHUP refuses to put a rule before one in force: take rule {native} out, or set \
+         mode = \"observe\" in {giving} before that. Where no program gives the table keys, lift the fence as keywright release says"
+    );
+    OfTable::new(name, message)
 }
 
 /// Applies the fence where a rule wants it and it is missing, and notes in the snapshot what became of that.

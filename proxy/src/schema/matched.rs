@@ -33,7 +33,7 @@ pub(super) fn plain_rules(config: &Config, server: &Server) -> Rules {
     Rules::new(rules.collect(), server.lower_case)
 }
 
-fn is_own(table: &Table) -> bool {
+pub(super) fn is_own(table: &Table) -> bool {
     OWN_TABLES.contains(&table.name.as_str())
 }
 
@@ -45,7 +45,8 @@ fn columns(snapshot: &Snapshot, rules: &Rules) -> Vec<KeyColumn> {
         .collect()
 }
 
-fn key_column(table: &Table, rules: &Rules, server: &Server) -> Option<KeyColumn> {
+/// The key column of a table, of the first rule for it.
+pub(super) fn key_column(table: &Table, rules: &Rules, server: &Server) -> Option<KeyColumn> {
     let (rule, its) = rules.find(table.schema.as_bytes(), table.name.as_bytes())?;
     let mut columns = table.columns.iter();
     let column = columns.find(|column| its.column.eq_ignore_ascii_case(&column.name))?;

@@ -1,5 +1,7 @@
 //! Each finding about tables out of a snapshot that has what it is about, and none out of one that has not.
 
+use std::collections::BTreeSet;
+
 use keywright_proxy::config::Config;
 use keywright_proxy::schema::{ColumnType, ListedView, Reference, diagnose, unfenced, unmatched};
 
@@ -431,7 +433,7 @@ fn a_table_or_column_that_was_probably_meant_is_named() {
 
 #[test]
 fn a_rule_behind_one_that_takes_its_tables_is_told() {
-    let config = with_rules(&[
+    let mut config = with_rules(&[
         ("shop.*", "segment:orders", ""),
         ("shop.orders", "uuid_v7", ""),
     ]);
@@ -443,4 +445,8 @@ fn a_rule_behind_one_that_takes_its_tables_is_told() {
           one first, or take one out"
         ]
     );
+    config.rules[0].servers = Some(BTreeSet::new());
+    let said = unmatched(&config, &[&one]).concat();
+    let first = "As shop.*.id is in force, set mode = \"observe\" in it before you change that";
+    assert!(said.ends_with(first), "{said}");
 }

@@ -3,6 +3,7 @@
 mod build;
 mod diagnose;
 mod highest;
+mod moves;
 mod rules;
 mod surroundings;
 mod told;

@@ -1,7 +1,7 @@
 //! The fence, where keys are in force and where it is not wanted.
 
 use keywright_testkit::{
-    AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, wait_until,
+    AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, assert_has, wait_until,
 };
 
 use super::ahead::is_fenced;
@@ -19,11 +19,27 @@ pub(crate) fn a_fence_of_another_rule_is_not_taken_for_ones_own(flavour: Flavour
     let mut proxy = ProxyProcess::start(config.clone())?;
     let mut wire = proxy.wire("shop")?;
     wire.run("INSERT INTO orders (a) VALUES (1)")?;
+    let insert = "INSERT INTO orders (a) VALUES (1)";
     config.rules.insert(0, rule("two", "rewrite"));
-    proxy.reload(config)?;
+    proxy.reload(config.clone())?;
+    // It would go natively from then on, and its fence would refuse each INSERT.
     wait_until("the refusal", WAIT_MAX, || {
-        Ok(proxy.log().contains("has a fence already"))
+        Ok(proxy
+            .log()
+            .contains("to rule shop.orders.id (native auto-increment) past the switch"))
     })?;
+    wire.run(insert)?;
+    let said = ProxyProcess::command(&config, &["check"])?;
+    assert!(!said.status.success(), "{said:?}");
+    let told = "error: `shop`.`orders` has a fence, and goes by rule shop.orders.id, which gives no keys; rule shop.*.id behind it does";
+    assert_has(&String::from_utf8(said.stdout)?, &[told]);
+
+    // Nor does one switch it that starts with such a file.
+    let other = ProxyProcess::start(config)?;
+    wait_until("the switch to be given up", WAIT_MAX, || {
+        Ok(other.log().contains("has a fence already"))
+    })?;
+    wire.run(insert)?;
     let rows = shop
         .server
         .wire("shop")?

@@ -6,6 +6,7 @@ mod fence;
 mod ignore;
 mod killed;
 mod later;
+mod moved;
 mod obstacles;
 mod replaced;
 mod silent;
@@ -45,6 +46,11 @@ use killed::{
     another_program_switches_where_the_one_that_leads_dies_while_it_waits,
 };
 use later::a_program_dies_before_the_fence_of_a_late_table;
+use moved::{
+    a_native_table_comes_to_keys_in_force_by_no_reload,
+    a_reload_that_swaps_rules_in_force_is_refused,
+    a_rule_in_force_comes_to_another_program_by_a_reload, rules_with_the_same_keys_may_be_swapped,
+};
 use obstacles::{
     a_backup_keeps_keys_in_force_until_it_ends, a_column_without_room_for_keys_stays_native,
     a_table_that_somebody_locks_is_named_and_nothing_changes, what_is_in_the_way_is_told_before,
@@ -120,6 +126,10 @@ keywright_testkit::on_both_flavours!(
     a_program_dies_before_the_fence_of_a_late_table,
     a_key_port_goes_by_what_its_program_knows_before_it_follows,
     a_program_is_heard_of_while_it_reads_its_file,
+    a_reload_that_swaps_rules_in_force_is_refused,
+    rules_with_the_same_keys_may_be_swapped,
+    a_native_table_comes_to_keys_in_force_by_no_reload,
+    a_rule_in_force_comes_to_another_program_by_a_reload,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.

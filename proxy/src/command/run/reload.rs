@@ -80,7 +80,9 @@ impl Running<'_> {
         let effective = in_force::effective_on_reload(&config, known.as_ref());
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
         let (before, keys) = (Arc::clone(&self.config), self.keys.clone());
+        let moves = self.in_force.moves(&config, standing.as_ref());
         let begun = async {
+            moves.are_none().await?;
             let begun = SchemaRefresh::begin(Arc::new(effective), counters, board, false).await?;
             // As late as can be: by the rules before, clients bring native ids to tables that come to a tag.
             go_above_new_tables(&config, &before, &keys).await?;

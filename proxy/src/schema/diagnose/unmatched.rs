@@ -61,10 +61,16 @@ fn taken(
         wanted.any(|of| (&of.schema, &of.table) == (&column.schema, &column.table))
     };
     let first = config.rules.get(columns.iter().find(is_wanted)?.rule)?;
+    let (name, taker) = (configured.name(), first.name());
+    // Known of rules in force only.
+    let but = match first.servers.is_some() {
+        true => {
+            format!(". As {taker} is in force, set mode = \"observe\" in it before you change that")
+        }
+        false => String::new(),
+    };
     Some(format!(
-        "no table is left for rule {}: the rule {} stands before it and takes all of them. Put the narrower one first, or take one out",
-        configured.name(),
-        first.name()
+        "no table is left for rule {name}: the rule {taker} stands before it and takes all of them. Put the narrower one first, or take one out{but}"
     ))
 }
 
