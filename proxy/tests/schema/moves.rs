@@ -15,6 +15,9 @@ const FENCE: u64 = u64::MAX;
 const OBSERVE: &str = "mode = \"observe\"";
 const ODD: &str = "offset = 1\nincrement = 2";
 
+/// Rules in force, by their tables, with the tags of their keys.
+type Known<'a> = &'a [(&'a str, &'a str)];
+
 /// Tables, key, what else the rule says.
 type Rules<'a> = &'a [(&'a str, &'a str, &'a str)];
 
@@ -84,7 +87,7 @@ fn a_table_that_goes_to_other_keys_keeps_a_reload_back() {
         "would go from rule shop.*.id (\"segment:z\") to rule shop.orders.id (\"stride:s\")";
     let from_stride =
         "would go from rule shop.orders.id (\"stride:s\") to rule shop.*.id (\"segment:z\")";
-    let cases: [(Rules<'_>, Rules<'_>, &[(&str, &str)], u64, &str); 7] = [
+    let cases: [(Rules<'_>, Rules<'_>, Known<'_>, u64, &str); 7] = [
         (narrow_first, wide_first, &both, FENCE, first_of_both),
         (&[ALL], narrow_first, &all_only, FENCE, to_native),
         // Whatever the file says that is to be done next.
@@ -112,7 +115,7 @@ fn what_moves_no_table_to_other_keys_is_put_in_force() {
     let both = [("shop.orders", "y"), ("shop.*", "z")];
     let alike = [("shop.orders", "z"), ("shop.*", "z")];
     let all = [("shop.*", "z")];
-    let cases: [(Rules<'_>, Rules<'_>, &[(&str, &str)], u64); 9] = [
+    let cases: [(Rules<'_>, Rules<'_>, Known<'_>, u64); 9] = [
         // The mode is the switch's business.
         (&[ORDERS, ALL], &[ORDERS_OBSERVE, ALL_OBSERVE], &both, FENCE),
         (&[ORDERS_OBSERVE, ALL], &[ORDERS, ALL], &all, 701),
