@@ -30,6 +30,7 @@ use crate::connection::stream::Stream;
 use crate::handshake::{Login, Peer};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::updates::ConfigUpdates;
+use rest::while_there;
 
 /// After so long without a byte all memory that a connection does not need is given back, milliseconds.
 const IDLE_MS: u64 = 1_000;
@@ -215,7 +216,10 @@ impl Relay {
         let is_cut = loop {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
-                    let keys = Box::pin(self.context.keys(request)).await;
+                    let keys = self.context.keys(request);
+                    let Some(keys) = Box::pin(while_there(&self.client.stream, keys)).await else {
+                        break false;
+                    };
                     if let Ok(keys) = &keys {
                         self.log_keys(request.rule, keys);
                     }

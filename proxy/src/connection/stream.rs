@@ -1,5 +1,6 @@
 //! TCP and UNIX sockets, with and without TLS, as one.
 
+use std::future::pending;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use crate::connection::keepalive::keep_alive;
 const MSG_MORE: i32 = 0x8000;
 /// Linux's MSG_NOSIGNAL: an error instead of SIGPIPE.
 const MSG_NOSIGNAL: i32 = 0x4000;
+/// The peer's end without what is to be read before it. Sockets are not registered for bytes out of band, so that the end is all that comes of it.
+const ENDED: Interest = Interest::PRIORITY;
 
 /// A connection to a client or an upstream.
 #[derive(Debug)]
@@ -67,6 +70,21 @@ impl Stream {
             Stream::Unix(stream) => is_closed(stream.ready(Interest::READABLE), context),
             Stream::Tls(_) => false,
         }
+    }
+
+    /// Returns when the peer has ended, or the connection broke. What is there to be read before stays there, and wakes nobody. With TLS it is the end of
+    /// the connection that it is spoken on.
+    pub(crate) async fn ended(&self) {
+        let mut plain = self;
+        while let Stream::Tls(stream) = plain {
+            plain = stream.get_ref().0;
+        }
+        // An error is the runtime's end.
+        let _ = match plain {
+            Stream::Tcp(stream) => stream.ready(ENDED).await,
+            Stream::Unix(stream) => stream.ready(ENDED).await,
+            Stream::Tls(_) => pending().await,
+        };
     }
 
     /// Whether what is sent is encrypted.

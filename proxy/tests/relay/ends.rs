@@ -1,15 +1,20 @@
 //! Clients that leave, and servers that are gone: who still hears what.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use keywright_proxy::config::Config;
 use keywright_proxy::connection::stream::Stream;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use keywright_proxy::in_force::context::ListenerContext;
+use keywright_store::Keys;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, UnixStream};
 use tokio::time::timeout;
 
-use super::{between, elsewhere, end_of, packet, pair, relay, within};
+use super::new_tables::{DENIED, payload_of};
+use super::{between, elsewhere, end_of, packet, pair, relay, relay_of, state, within};
 
 /// The end of a connection that was reset.
 const RESET: Option<ErrorKind> = Some(ErrorKind::ConnectionReset);
@@ -188,4 +193,67 @@ async fn last_words_of_a_server_reach_a_client_that_still_sends() -> Result<()> 
         Ok(())
     })
     .await
+}
+
+/// What it has sent behind its statement does not hide its end.
+#[tokio::test]
+async fn a_client_that_leaves_while_its_statement_waits_for_keys_leaves_the_server_too()
+-> Result<()> {
+    within(async {
+        let (client, from_client) = pair().await?;
+        leave_while_keys_are_awaited(client, Stream::Tcp(from_client)).await?;
+        let (client, from_client) = UnixStream::pair()?;
+        leave_while_keys_are_awaited(client, Stream::Unix(from_client)).await
+    })
+    .await
+}
+
+async fn leave_while_keys_are_awaited(
+    mut client: impl AsyncWrite + Unpin,
+    from_client: Stream,
+) -> Result<()> {
+    // A store that says nothing, for longer than the test may take.
+    let store = TcpListener::bind("127.0.0.1:0").await?;
+    let config = Config::parse(&format!(
+        "[store]\nurl = \"mysql://k@{}/k\"\nstore_ms_max = 600000\nwait_ms_max = 600000\n\
+         [[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\n\
+         [[rule]]\ntable = \"elsewhere.t\"\ncolumn = \"id\"\nkey = \"segment:one\"\n",
+        store.local_addr()?
+    ))?;
+    let keys = Keys::open(config.store.clone())?;
+    let context = ListenerContext {
+        sources: Arc::from([Some(keys.source(&config.rules[0].spec)?)]),
+        ..ListenerContext::default()
+    };
+    let (to_server, mut server) = pair().await?;
+    let relay = relay_of(
+        |session| session,
+        context,
+        vec![elsewhere()?],
+        from_client,
+        Stream::Tcp(to_server),
+    );
+    let serve = tokio::task::spawn_local(async move {
+        let mut heard = Vec::new();
+        while let Ok(asked) = payload_of(&mut server).await {
+            let answer = match asked.starts_with(b"\x16") {
+                true => packet(1, DENIED),
+                false => state(),
+            };
+            heard.extend(asked);
+            server.write_all(&answer).await?;
+        }
+        anyhow::Ok(heard)
+    });
+    let insert = b"\x03INSERT INTO elsewhere.t (a) VALUES (1)";
+    client.write_all(&packet(0, insert)).await?;
+    while keys.stats().iter().all(|of| of.waits == 0) {
+        tokio::task::yield_now().await;
+    }
+    client.write_all(QUIT).await?;
+    drop(client);
+    relay.await??;
+    let heard = serve.await??;
+    assert!(!heard.windows(6).any(|word| word == b"INSERT"));
+    Ok(())
 }

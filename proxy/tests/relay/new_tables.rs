@@ -13,11 +13,11 @@ use tokio::net::TcpStream;
 use super::{elsewhere, facts, packet, pair, relay_of, state, within};
 
 /// An account may not read the table.
-const DENIED: &[u8] = b"\xFF\x76\x04#42000denied";
+pub(super) const DENIED: &[u8] = b"\xFF\x76\x04#42000denied";
 /// A statement without parameters and columns was prepared.
-const PREPARED: &[u8] = b"\0\x01\0\0\0\0\0\0\0\0\0\0";
+pub(super) const PREPARED: &[u8] = b"\0\x01\0\0\0\0\0\0\0\0\0\0";
 
-async fn payload_of(from: &mut TcpStream) -> Result<Vec<u8>> {
+pub(super) async fn payload_of(from: &mut TcpStream) -> Result<Vec<u8>> {
     let mut header = [0; 4];
     from.read_exact(&mut header).await?;
     let [low, high, ..] = header;

@@ -78,6 +78,7 @@ use transactions::{
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_transaction_that_holds_the_switch_up_is_named_until_it_ends,
     a_transaction_through_another_program_is_named_there,
+    clients_that_leave_while_their_statements_wait_leave_the_server_too,
 };
 
 keywright_testkit::on_both_flavours!(
@@ -114,6 +115,7 @@ keywright_testkit::on_both_flavours!(
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_transaction_that_holds_the_switch_up_is_named_until_it_ends,
     a_transaction_through_another_program_is_named_there,
+    clients_that_leave_while_their_statements_wait_leave_the_server_too,
     a_column_without_room_for_keys_stays_native,
     a_restart_right_behind_a_switch_switches_back,
     a_server_taken_for_another_gets_no_keys_among_its_ids,

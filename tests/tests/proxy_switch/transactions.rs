@@ -43,6 +43,57 @@ pub(crate) fn a_transaction_goes_on_natively_and_holds_the_switch_up(
     Ok(())
 }
 
+/// How many clients leave.
+const LEAVING: usize = 12;
+
+/// Their connections to the server end at once, and not when the wait is over: clients that give up and come again would take up more and more of them.
+/// Nothing is carried out for nobody.
+pub(crate) fn clients_that_leave_while_their_statements_wait_leave_the_server_too(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    // A hold that is longer than the test.
+    let config = |mode| {
+        let mut config = shop.with("one", mode);
+        config.more = "[limits]\nswitch_wait_ms_max = 600000\n".to_owned();
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    let mut open = proxy.wire("shop")?;
+    open.run("BEGIN")?;
+    open.rows("SELECT COUNT(*) FROM orders")?;
+    let leaving = (0..LEAVING).map(|_| proxy.wire("shop"));
+    let mut leaving = leaving.collect::<Result<Vec<Wire>>>()?;
+    proxy.reload(config("rewrite"))?;
+    wait_until("the hold", WAIT_MAX, || {
+        let page = proxy.http_get("/status.json")?.1;
+        Ok(page.contains("\"switch_in_progress\":true"))
+    })?;
+    for wire in &mut leaving {
+        wire.send_query("INSERT INTO orders (a) VALUES (9)")?;
+    }
+    let connections: Vec<String> = leaving
+        .iter()
+        .map(|wire| wire.thread_id().to_string())
+        .collect();
+    drop(leaving);
+    let mut direct = shop.server.wire("shop")?;
+    let there = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE id IN ({})",
+        connections.join(", ")
+    );
+    wait_until("the end of their connections", WAIT_MAX, || {
+        Ok(direct.rows(&there)? == [["0"]])
+    })?;
+    assert_eq!(shop.in_force()?, None, "others still wait");
+    open.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
+    let inserted = direct.rows("SELECT COUNT(*) FROM orders WHERE a = 9")?;
+    assert_eq!(inserted, [["0"]]);
+    Ok(())
+}
+
 /// Its connection is named, and metrics say so between the attempts, too.
 pub(crate) fn a_transaction_that_holds_the_switch_up_is_named_until_it_ends(
     flavour: Flavour,

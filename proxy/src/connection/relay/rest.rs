@@ -9,6 +9,7 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Activity, Halt, IDLE_MS, Relay};
+use crate::connection::stream::Stream;
 use crate::in_force::updates::ConfigUpdates;
 use crate::schema::new_tables::ANSWER_MS_MAX;
 
@@ -17,6 +18,17 @@ use crate::schema::new_tables::ANSWER_MS_MAX;
 const LOOK_MS: u64 = 500;
 /// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
 const AT_FENCE_MS_MAX: u64 = 3_000;
+
+/// Waits for what a statement needs before anything of it goes out; `None`: its client has ended meanwhile. The server's connection goes with it, as the server
+/// itself ends a statement that waits for a table's lock for a client that is gone: clients that give up and come again would else take up more and
+/// more of its connections. A client that has only closed its sending side looks the same.
+pub(super) async fn while_there<T>(client: &Stream, awaited: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = client.ended() => None,
+        came = awaited => Some(came),
+    }
+}
 
 impl Relay {
     /// What is done when there is nothing to do.
@@ -134,11 +146,10 @@ impl Relay {
         update
     }
 
-    /// A statement waits for newer rules, or for what the server says of its table; false if the connection cannot go on.
+    /// A statement waits for newer rules, or for what the server says of its table; false if the connection cannot go on, or its client has ended.
     pub(super) async fn wait(&mut self) -> bool {
         if let Some(answers) = self.session.awaited_answer() {
-            self.wait_for_answer(answers).await;
-            return true;
+            return self.wait_for_answer(answers).await;
         }
         let before = self.session.version();
         let can_go_on = match self.follow() {
@@ -159,8 +170,11 @@ impl Relay {
         };
         let limit = Duration::from_millis(limit);
         let until = *self.waits.for_rules.get_or_insert(Instant::now() + limit);
-        let other = updates.wait_for(before);
-        if timeout_at(until, other).await.is_err() {
+        let other = timeout_at(until, updates.wait_for(before));
+        let Some(other) = while_there(&self.client.stream, other).await else {
+            return false;
+        };
+        if other.is_err() {
             self.waits.for_rules = None;
             let updates = self.updates.as_ref();
             match updates.and_then(ConfigUpdates::store_unheard) {
@@ -172,8 +186,8 @@ impl Relay {
     }
 
     /// A statement's table is new, and the program asks its server about it. Answers about others are no reason to look at the whole statement, nor to wait
-    /// for longer.
-    async fn wait_for_answer(&mut self, answers: u64) {
+    /// for longer. False: its client has ended.
+    async fn wait_for_answer(&mut self, answers: u64) -> bool {
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         let until = *self.waits.for_answer.get_or_insert(Instant::now() + limit);
         let mut answers = answers;
@@ -182,14 +196,17 @@ impl Relay {
             if now >= until {
                 self.waits.for_answer = None;
                 self.session.on_waited();
-                return;
+                return true;
             }
             let look_at = until.min(now + Duration::from_millis(LOOK_MS));
             // With another answer or without: it is the session that knows.
-            let _ = timeout_at(look_at, self.context.new_tables.answered(answers)).await;
+            let answered = timeout_at(look_at, self.context.new_tables.answered(answers));
+            if while_there(&self.client.stream, answered).await.is_none() {
+                return false;
+            }
             match self.session.still_awaits() {
                 Some(more) => answers = more,
-                None => return,
+                None => return true,
             }
         }
     }
