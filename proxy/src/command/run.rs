@@ -4,10 +4,11 @@ mod asked;
 mod reload;
 mod tags;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use keywright_proxy::config::Config;
 use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::{self, InForce};
@@ -183,12 +184,12 @@ impl<'a> Running<'a> {
     }
 
     /// Gives a new snapshot whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
-    /// leaves nothing half done: a snapshot is given as a whole.
-    pub(super) async fn follow(&mut self, mut hangup: Option<&mut Signal>) {
+    /// leaves nothing half done: a snapshot is given as a whole. With SIGHUP, whether a new program is starting that is to take over.
+    pub(super) async fn follow(&mut self, mut hangup: Option<(&mut Signal, &Cell<bool>)>) {
         loop {
             let told = async {
                 match &mut hangup {
-                    Some(hangup) => hangup.recv().await,
+                    Some((hangup, _)) => hangup.recv().await,
                     None => std::future::pending().await,
                 }
             };
@@ -201,8 +202,16 @@ impl<'a> Running<'a> {
             };
             let (changed, given) = tokio::select! {
                 _ = told => {
-                    let reloaded = self.reload().await;
+                    let is_starting = hangup.as_ref().is_some_and(|(_, is)| is.get());
+                    let reloaded = match is_starting {
+                        // It has read the file before, and would bring back what it read there.
+                        true => Err(anyhow!("a new program is taking over: send SIGHUP again once the log says how that has ended")),
+                        false => self.reload().await,
+                    };
                     self.counters.reloaded(reloaded.is_ok(), SystemTime::now());
+                    if reloaded.is_ok() {
+                        self.may_switch();
+                    }
                     ("connections follow the rules as they are now", reloaded)
                 }
                 () = self.schema_refresh.changed() => (

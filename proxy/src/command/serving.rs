@@ -1,5 +1,6 @@
 //! `run`: serves until it is told to stop, or another program has taken over.
 
+use std::cell::Cell;
 use std::future::pending;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -105,13 +106,31 @@ async fn have_keys(keys: &Keys, wait_ms_max: u64) -> Result<()> {
     }
 }
 
-/// Returns when a new program serves clients. What is wrong with one that does not is logged, and changes nothing.
-async fn successor(told: &mut Signal, listening: &Listening, wait_ms_max: u64) -> Successor {
+/// Returns when a new program serves clients. What is wrong with one that does not is logged, and changes nothing. `is_starting`: whether there is one.
+async fn successor(
+    told: &mut Signal,
+    (listening, wait_ms_max): (&Listening, u64),
+    is_starting: &Cell<bool>,
+) -> Successor {
     while told.recv().await.is_some() {
-        match Successor::begin(listening, wait_ms_max).await {
+        is_starting.set(true);
+        let begun = Successor::begin(listening, wait_ms_max).await;
+        is_starting.set(false);
+        match begun {
             Ok(successor) => return successor,
             Err(error) => tracing::error!("take-over failed, going on as before: {error:#}"),
         }
+    }
+    pending().await
+}
+
+/// Says to whom SIGHUP is to be sent; does not end.
+async fn refuse_reloads(hangup: &mut Signal, pid: u32) {
+    while hangup.recv().await.is_some() {
+        tracing::error!(
+            pid,
+            "reload refused: the new program has taken over, send SIGHUP to it"
+        );
     }
     pending().await
 }
@@ -197,6 +216,7 @@ impl Running<'_> {
             hangup,
             take_over,
         } = signals;
+        let is_starting = Cell::new(false);
         let end = tokio::select! {
             () = stop.said() => End::Stop(Ok(())),
             _ = &mut serving.has_ended => End::Over,
@@ -206,8 +226,8 @@ impl Running<'_> {
                     return End::Stop(Err(error));
                 }
                 tokio::select! {
-                    () = self.follow(Some(hangup)) => End::Stop(Ok(())),
-                    successor = successor(take_over, &listening, wait_ms_max) => End::TakenOver(successor),
+                    () = self.follow(Some((&mut *hangup, &is_starting))) => End::Stop(Ok(())),
+                    successor = successor(take_over, (&listening, wait_ms_max), &is_starting) => End::TakenOver(successor),
                 }
             } => end,
         };
@@ -228,7 +248,7 @@ impl Running<'_> {
                 (false, outcome)
             }
             End::TakenOver(successor) => {
-                let is_over = self.give_way(successor, &mut serving, stop).await;
+                let is_over = self.give_way(successor, &mut serving, (stop, hangup)).await;
                 (is_over, Ok(()))
             }
         };
@@ -264,11 +284,17 @@ impl Running<'_> {
             // The threads' end says why.
             pending::<()>().await;
         }
-        if let Some(predecessor) = predecessor {
-            predecessor.relieve().await?;
-            tracing::info!(from = predecessor.pid, "took over");
+        let follows_file = match predecessor {
+            Some(predecessor) => {
+                predecessor.relieve().await?;
+                tracing::info!(from = predecessor.pid, "took over");
+                self.reload_if_changed().await
+            }
+            None => true,
+        };
+        if follows_file {
+            self.may_switch();
         }
-        self.may_switch();
         tell_systemd(NotifyState::Ready);
         Ok(())
     }
@@ -279,7 +305,7 @@ impl Running<'_> {
         &mut self,
         mut successor: Successor,
         serving: &mut Serving,
-        stop: &mut Stop,
+        (stop, hangup): (&mut Stop, &mut Signal),
     ) -> bool {
         self.give_way_in_switches();
         self.keys().leave_order().await;
@@ -310,6 +336,7 @@ impl Running<'_> {
                 tracing::error!(pid, "the new program has crashed");
                 false
             }
+            () = refuse_reloads(hangup, pid) => false,
             () = self.follow(None) => false,
         }
     }

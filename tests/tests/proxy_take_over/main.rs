@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use keywright_testkit::{
-    Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX, Wire,
-    assert_has, free_port, make_store, wait_until,
+    Flavour, Login, Program, ProxyConfig, ProxyProcess, Relay, Reply, Result, SqlFault, Upstream,
+    WAIT_MAX, Wire, assert_has, free_port, make_store, wait_until,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -182,7 +182,7 @@ fn a_stop_ends_the_program_that_is_to_take_over_too() -> Result<()> {
     let pid = new_program(&proxy.log())?;
     let port = proxy.port();
     assert!(proxy.stop()?.success(), "{}", proxy.log());
-    let mut new = keywright_testkit::Program::adopted(pid);
+    let mut new = Program::adopted(pid);
     assert_eq!(new.wait()?.code(), Some(1), "{}", proxy.log());
     assert!(is_gone(pid), "{}", proxy.log());
     assert_has(&proxy.log(), &["to be taken over from has ended before"]);
@@ -310,6 +310,51 @@ fn what_the_new_configuration_changes_is_switched_once() -> Result<()> {
         "switched_store",
         "SELECT attempt, phase FROM keywright_switch",
     )?;
+    assert_eq!(attempts, [["1", "none"]], "{}", proxy.log());
+    Ok(())
+}
+
+/// SIGHUP reaches the old program, while the new one has read the file as it was before.
+#[test]
+fn a_file_that_changes_while_the_new_program_starts_is_in_force_in_the_end() -> Result<()> {
+    let (server, config) = shop("anew")?;
+    let network = Relay::to(server.port())?;
+    let mut rewrite = config.rule("anew.t", "segment:anew");
+    rewrite.upstream_ports = vec![network.port()];
+    rewrite.more = "[limits]\nconnect_ms_max = 600000\n".to_owned();
+    let mut observe = rewrite.clone();
+    for rule in &mut observe.rules {
+        rule.push_str("mode = \"observe\"\n");
+    }
+    let mut proxy = ProxyProcess::start(observe)?;
+    let mut stays = proxy.wire("anew")?;
+    assert!(insert(&mut stays)? < FIRST);
+    // The new program waits for the server when it has read its file.
+    network.cut();
+    proxy.begin_take_over()?;
+    let wait_for = |proxy: &ProxyProcess, words: &str, count: usize| {
+        wait_until(words, WAIT_MAX, || {
+            Ok(proxy.log().matches(words).count() == count)
+        })
+    };
+    wait_for(&proxy, ": starting version=", 2)?;
+    proxy.reload(rewrite)?;
+    wait_for(&proxy, "a new program is taking over: send SIGHUP", 1)?;
+    network.mend();
+    wait_for(&proxy, "the new program has taken over pid=", 1)?;
+    let _new = Program::adopted(new_program(&proxy.log())?);
+    let mut comes = proxy.wire("anew")?;
+    for wire in [&mut comes, &mut stays] {
+        wait_until("keys", WAIT_MAX, || Ok(insert(wire)? >= FIRST))?;
+    }
+    assert_has(&proxy.log(), &["the file has changed since this program"]);
+    // Whoever still knows the old one is told.
+    proxy.reload_again()?;
+    wait_for(&proxy, "reload refused: the new program has taken over", 1)?;
+    drop(stays);
+    assert!(proxy.wait()?.success(), "{}", proxy.log());
+    assert!(insert(&mut comes)? >= FIRST);
+    let attempts = server.run("anew_store", "SELECT attempt, phase FROM keywright_switch")?;
     assert_eq!(attempts, [["1", "none"]], "{}", proxy.log());
     Ok(())
 }

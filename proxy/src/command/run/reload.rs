@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
@@ -48,6 +48,32 @@ impl Running<'_> {
             );
         }
         taken
+    }
+
+    /// The program has taken over. The one before may have been told to read a file that has changed since this one read it. False: what the file says now
+    /// cannot be put in force, so that nothing is to be switched by what it said before.
+    pub(in crate::command) async fn reload_if_changed(&mut self) -> bool {
+        let now = self.file.load();
+        if now.is_ok_and(|config| config.digest == self.config.digest) {
+            return true;
+        }
+        let reloaded = self.reload().await;
+        self.counters.reloaded(reloaded.is_ok(), SystemTime::now());
+        match reloaded {
+            Ok(()) => {
+                tracing::info!(
+                    "the file has changed since this program read it: connections follow the rules as they are now"
+                );
+                true
+            }
+            Err(error) => {
+                tracing::error!(
+                    "the file has changed since this program read it: reload failed, keeping the previous configuration, and no switch is begun before \
+                     SIGHUP applies the file: {error:#}"
+                );
+                false
+            }
+        }
     }
 
     /// Where no rule was switched before, others wait for this program before it reads what is in force: else they would change that, and
