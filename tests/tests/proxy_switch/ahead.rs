@@ -206,3 +206,76 @@ pub(super) fn ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table(
     assert!(!proxy.log().contains("`or_new` on"), "{}", proxy.log());
     Ok(())
 }
+
+/// Rows of `z_2`: more than are given while programs come to hear of it, and fewer than a program has reserved of the other tag.
+const BROUGHT: usize = 400;
+
+/// Two rules in force, each with a tag and tables of its own.
+fn two_rules(flavour: Flavour) -> Result<(Shop, ProxyProcess)> {
+    let shop = Shop::new(flavour)?;
+    let mut config = shop.config.clone();
+    for table in ["y_1", "z_1", "z_2"] {
+        let table = format!("CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)");
+        shop.server.run("shop", &table)?;
+    }
+    for (tag, tables) in [("one", "shop.y_*"), ("two", "shop.z_*")] {
+        let rule = rule(tag, "rewrite");
+        config.rules.push(rule.replace("shop.orders", tables));
+    }
+    config.more = "[limits]\nschema_refresh_s = 1\nswitch_wait_ms_max = 20000\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("shop")?;
+    for table in ["y_1", "z_1"] {
+        id(wire.query(format!("INSERT INTO {table} (a) VALUES (1)"))?)?;
+    }
+    let mut direct = shop.server.wire("shop")?;
+    assert!(is_fenced(&mut direct, "z_2")?);
+    Ok((shop, proxy))
+}
+
+/// Its fence says that its ids are keys, and not whose.
+pub(super) fn keys_go_on_above_a_table_that_brings_the_fence_of_another_rule(
+    flavour: Flavour,
+) -> Result<()> {
+    let (shop, proxy) = two_rules(flavour)?;
+    let (mut wire, mut direct) = (proxy.wire("shop")?, shop.server.wire("shop")?);
+    direct.run(format!("INSERT INTO z_2 VALUES ({BEYOND}, 0)"))?;
+    direct.run("RENAME TABLE z_2 TO y_2")?;
+    wait_until("the look", WAIT_MAX, || {
+        let repeated = "or a table has ids of its own: the switch is repeated";
+        Ok(proxy.log().contains(repeated))
+    })?;
+    for table in ["y_2", "y_1"] {
+        let key = id(wire.query(format!("INSERT INTO {table} (a) VALUES (1)"))?)?;
+        assert!(key > BEYOND, "{table}: {key}: {}", proxy.log());
+    }
+    Ok(())
+}
+
+/// What programs have left of the keys that they have reserved would be ids of its rows.
+pub(super) fn rows_of_a_table_that_brings_the_fence_of_another_rule_are_not_replaced(
+    flavour: Flavour,
+) -> Result<()> {
+    let (shop, proxy) = two_rules(flavour)?;
+    let (mut wire, mut direct) = (proxy.wire("shop")?, shop.server.wire("shop")?);
+    let rows = ["(0)"; BROUGHT].join(", ");
+    id(wire.query(format!("INSERT INTO z_2 (a) VALUES {rows}"))?)?;
+    let highest = direct.rows("SELECT MAX(id) FROM z_2")?;
+    let highest: u64 = highest.concat().concat().parse()?;
+    direct.run("RENAME TABLE z_2 TO y_2")?;
+    wait_until("the look", WAIT_MAX, || {
+        Ok(proxy.log().contains("came with a fence"))
+    })?;
+    let mut given = 0;
+    wait_until("keys above", WAIT_MAX, || {
+        given += 1;
+        Ok(id(wire.query("INSERT INTO y_1 (a) VALUES (1)")?)? > highest)
+    })?;
+    assert!(given < BROUGHT / 2, "what was left was given");
+    for _ in 0..BROUGHT {
+        wire.run("REPLACE INTO y_2 (a) VALUES (9)")?;
+    }
+    let left = direct.rows("SELECT COUNT(*) FROM y_2 WHERE a = 0")?;
+    assert_eq!(left, [[BROUGHT.to_string()]]);
+    Ok(())
+}
