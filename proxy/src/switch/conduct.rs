@@ -13,7 +13,6 @@ use keywright_store::switch::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::brought::SeenTables;
 use super::held_back::HeldBack;
 use super::own_time::OwnTime;
 use super::servers::{self, Server};
@@ -27,7 +26,7 @@ const NAMES_MS_MAX: u64 = 1_000;
 /// How often it is looked whether they have, milliseconds.
 const NAMES_LOOK_MS: u64 = 10;
 
-/// Tables that have ids of their own that are still to be given, by schema and name; by the listener's place, of those
+/// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
 /// whose servers could be looked at. With the statement that puts one right, where nothing else does.
 pub type Ahead = BTreeMap<usize, BTreeMap<(String, String), Option<String>>>;
 
@@ -101,10 +100,8 @@ pub struct Conductor<C> {
     own_time: OwnTime,
     /// The attempt behind which tables were looked at last, and what was in force.
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
-    /// Tables with ids of their own, of rules that give keys.
+    /// Tables with ids and without fence, of rules that give keys.
     pub(super) held_back: HeldBack,
-    /// Tables of rules that give keys, as the last looks have found them.
-    pub(super) seen_tables: SeenTables,
 }
 
 /// The rules that the attempt is about.
@@ -135,7 +132,6 @@ impl<C: ClientConnections> Conductor<C> {
             own_time: OwnTime::default(),
             looked_at: None,
             held_back: HeldBack::default(),
-            seen_tables: SeenTables::default(),
         }
     }
 
@@ -204,8 +200,8 @@ impl<C: ClientConnections> Conductor<C> {
         let next = decide(&me, &standing);
         match next {
             Next::Follow => {
-                let is_outdated = self.look_before(&standing).await;
-                if is_outdated || !self.connections.follow(&standing) {
+                self.look_before(&standing).await;
+                if !self.connections.follow(&standing) {
                     self.say_again(None).await?;
                     return Ok(Next::Wait);
                 }

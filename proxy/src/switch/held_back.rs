@@ -1,4 +1,4 @@
-//! The tables that get no keys, without fence or with ids above these, from one look at the servers to the next: pure.
+//! The tables without fence that get no keys, from one look at the servers to the next: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use keywright_store::switch::RuleName;
 /// A server's identity, and a table of it as it is quoted.
 pub(super) type ServerTable = (String, String);
 
-/// A table that gets no keys until it has its fence, or keys go on above its ids.
+/// A table that gets no keys until it has its fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeldTable {
     pub(super) rule: RuleName,

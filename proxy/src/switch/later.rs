@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
+use keywright_store::Failure;
 use keywright_store::switch::{
     Dropped, IdSpan, InForce, KeySpace, LateTable, Phase, RuleName, Standing, missing,
 };
 
-use super::brought::RuleTable;
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, Reading, fence, not_altered};
 use super::held_back::{Found, HeldTable};
@@ -19,7 +19,7 @@ use super::servers::{self, Server};
 use crate::schema::KeyColumn;
 
 /// The keys of the rules that have some, and the servers on which they are in force.
-pub(super) type Given = BTreeMap<RuleName, (KeySpace, Vec<String>)>;
+type Given = BTreeMap<RuleName, (KeySpace, Vec<String>)>;
 
 fn given(standing: &Standing) -> Given {
     let rules = standing.rules.iter();
@@ -31,10 +31,7 @@ fn given(standing: &Standing) -> Given {
         .collect()
 }
 
-/// A table that gets no keys yet, and what puts it right where nothing else does.
-pub(super) type AheadTable = (RuleName, KeyColumn, Option<String>);
-
-/// When tables are looked at.
+/// When tables without fence are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     /// Right behind a switch, or before the first statement.
@@ -45,8 +42,8 @@ enum Look {
 }
 
 impl<C: ClientConnections> Conductor<C> {
-    /// The rules of this program that give keys by the switch, and have a server on which these are not in force, or a table with ids of its own
-    /// that are still to be given on one that could be looked at.
+    /// The rules of this program that give keys by the switch, and have a server on which these are not in force, or a table with ids and without
+    /// fence on one that could be looked at.
     pub async fn on_unknown_servers(&self, standing: &Standing) -> BTreeSet<RuleName> {
         if !self.can_lead() {
             return BTreeSet::new();
@@ -64,7 +61,7 @@ impl<C: ClientConnections> Conductor<C> {
         rules.map(|rule| rule.rule.clone()).collect()
     }
 
-    /// Whether a table of a rule that gives keys has ids of its own that are still to be given, on a server that could be looked at.
+    /// Whether a table of a rule that gives keys has ids and no fence, on a server that could be looked at.
     pub fn has_ahead(&self) -> bool {
         !self.held_back.repeated().is_empty()
     }
@@ -104,8 +101,7 @@ impl<C: ClientConnections> Conductor<C> {
             let standing = self.standing().await?;
             self.connections().follow(&standing);
         }
-        // Where more is dropped, the next step follows.
-        let looked = self.look_ahead(&mut servers, &given, (Look::Again, &mut has_dropped));
+        let looked = self.look_ahead(&mut servers, &given, Look::Again);
         fenced.and(looked.await)
     }
 
@@ -114,16 +110,14 @@ impl<C: ClientConnections> Conductor<C> {
     /// # Errors
     /// The server cannot be looked at any more.
     async fn fence_missing_on(
-        &mut self,
+        &self,
         server: &mut Server,
         given: &Given,
         can_repeat: bool,
         has_dropped: &mut bool,
     ) -> Result<Result<()>> {
         let mut fenced = Ok(());
-        let mut tables = self.fenceable(server, given).await?;
-        tables.retain(|(_, column)| !column.fenced);
-        for (name, column) in tables {
+        for (name, column) in self.unfenced(server, given).await? {
             let table = (server.identity.clone(), column.quoted_table());
             let Some((keys, _)) = given.get(&name) else {
                 continue;
@@ -152,27 +146,22 @@ impl<C: ClientConnections> Conductor<C> {
 
     /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on. Behind a switch all
     /// of them have their fence; one that has ids and none was not part of it, and its ids may be among those that others reserved. Of a server that
-    /// cannot be asked nothing is known, as before; the next look comes back to it. True: what was reserved may be dropped meanwhile, and the store is to be
-    /// asked anew.
-    pub(super) async fn look_before(&mut self, standing: &Standing) -> bool {
+    /// cannot be asked nothing is known, as before; the next look comes back to it.
+    pub(super) async fn look_before(&mut self, standing: &Standing) {
         let now = (standing.attempt, standing.rules.clone());
         if !self.can_lead() || self.looked_at.as_ref() == Some(&now) {
-            return false;
+            return;
         }
-        let mut may_have_dropped = false;
         let given = given(standing);
         // What was to be repeated was by the rules before.
         self.held_back.begin_look();
-        self.seen_tables.keep(&given);
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
             let limits = self.limits;
-            let look = (Look::BehindSwitch, &mut may_have_dropped);
-            let looked = self.look_ahead(&mut servers, &given, look);
+            let looked = self.look_ahead(&mut servers, &given, Look::BehindSwitch);
             tell_not_known(limits.in_time(looked).await);
         }
         self.looked_at = Some(now);
-        may_have_dropped
     }
 
     /// Before statements go by what was in force when the program was there last, and the store cannot be asked: tables that have no fence
@@ -184,13 +173,12 @@ impl<C: ClientConnections> Conductor<C> {
         }
         let mut servers = self.some_servers().await;
         let limits = self.limits;
-        let look = (Look::WithoutStore, &mut false);
-        let looked = self.look_ahead(&mut servers, &given, look);
+        let looked = self.look_ahead(&mut servers, &given, Look::WithoutStore);
         tell_not_known(limits.in_time(looked).await);
     }
 
-    /// The tables that are to have a fence and can, whether they have it or not.
-    async fn fenceable(
+    /// The tables that are to have a fence and have none.
+    async fn unfenced(
         &self,
         server: &mut Server,
         given: &Given,
@@ -200,12 +188,13 @@ impl<C: ClientConnections> Conductor<C> {
         tables.retain(|(name, column)| {
             servers::wants_fence(&self.config, name)
                 && column.auto_increment
+                && !column.fenced
                 && column.can_have_fence()
         });
         Ok(tables)
     }
 
-    /// Has connections give no keys to tables that are ahead. `may_have_dropped` is set where what was reserved may be dropped.
+    /// Has connections give no keys to tables that are ahead.
     ///
     /// # Errors
     /// The store fails, or a server, which keeps none from the others.
@@ -213,16 +202,13 @@ impl<C: ClientConnections> Conductor<C> {
         &mut self,
         servers: &mut [Server],
         given: &Given,
-        (look, may_have_dropped): (Look, &mut bool),
+        look: Look,
     ) -> Result<()> {
         let mut noted = Ahead::new();
         let mut found = Found::default();
         let mut looked = Ok(());
         for server in servers {
-            let ahead = match self
-                .ahead_on(server, given, (look, &mut *may_have_dropped))
-                .await
-            {
+            let ahead = match self.ahead_on(server, given, look).await {
                 Ok(ahead) => ahead,
                 Err(error) => {
                     looked = looked.and(Err(error));
@@ -251,24 +237,18 @@ impl<C: ClientConnections> Conductor<C> {
 
     /// Those of a server's tables that are to have a fence and have none whose next id is above all that was reserved of their keys, so that the server
     /// has made some; right behind a switch all that have ids which keys may have. They stay so until they have their fence. On a server on which the
-    /// keys are not in force nobody gets any yet. With what puts one right, where nothing else does. And those that have brought a fence, and an id that is
-    /// still to be given.
+    /// keys are not in force nobody gets any yet. With what puts one right, where nothing else does.
     async fn ahead_on(
-        &mut self,
+        &self,
         server: &mut Server,
         given: &Given,
-        (look, may_have_dropped): (Look, &mut bool),
-    ) -> Result<Vec<AheadTable>> {
+        look: Look,
+    ) -> Result<Vec<(RuleName, KeyColumn, Option<String>)>> {
         let mut ahead = Vec::new();
-        let (mut fenced, mut others) = (Vec::new(), BTreeSet::<RuleTable>::new());
-        for (name, column) in self.fenceable(server, given).await? {
+        for (name, column) in self.unfenced(server, given).await? {
             let Some((keys, of)) = given.get(&name) else {
                 continue;
             };
-            if column.fenced {
-                fenced.push((name, column));
-                continue;
-            }
             let next = column.counter.unwrap_or(0);
             let span = match look {
                 Look::WithoutStore => None,
@@ -288,25 +268,22 @@ impl<C: ClientConnections> Conductor<C> {
                     tell_ahead(&column, next, mend.as_deref(), is_told);
                 }
                 ahead.push((name, column, mend));
-            } else {
-                others.insert((name, column.quoted_table()));
-            }
-        }
-        match look {
-            // What is new comes to the look behind this one.
-            Look::WithoutStore => {}
-            Look::BehindSwitch | Look::Again => {
-                let found = (fenced, &others);
-                let brought = self.brought_on(server, given, found, may_have_dropped);
-                ahead.extend(brought.await?);
             }
         }
         Ok(ahead)
     }
 
+    /// The statement by which a table gets keys again, where the switch does not help: no key is above its ids.
+    fn mend(&self, keys: &KeySpace, column: &KeyColumn) -> Option<String> {
+        let hiding = keys
+            .tag()
+            .and_then(|tag| self.config.store.hidden_tags().of(tag));
+        hiding.map(|_| column.fence_statement())
+    }
+
     /// Fences one of them. True: programs are to drop what they have reserved.
     async fn fence_late(
-        &mut self,
+        &self,
         server: &mut Server,
         (name, keys): (&RuleName, &KeySpace),
         column: &KeyColumn,
@@ -319,13 +296,8 @@ impl<C: ClientConnections> Conductor<C> {
             }
             Ok(dropped != Dropped::Not)
         };
-        let outcome = fence(&mut server.conn, column, true, may).await?;
-        match outcome {
-            Outcome::Done => {
-                let table = column.quoted_table();
-                tracing::info!(table, "fence applied");
-                self.seen_tables.add(&server.identity, (name, &table));
-            }
+        match fence(&mut server.conn, column, true, may).await? {
+            Outcome::Done => tracing::info!(table = column.quoted_table(), "fence applied"),
             // The next look comes back to it.
             Outcome::Over | Outcome::Blocked(_) => {}
             Outcome::NotAltered => bail!(not_altered(column)),
@@ -339,7 +311,7 @@ impl<C: ClientConnections> Conductor<C> {
 
     /// Ids that keys may have and that no key was given for are seen by what keys do not leave behind: rows below the first key, and a counter
     /// that is not the one behind the highest row.
-    pub(super) async fn tell_late(
+    async fn tell_late(
         &self,
         server: &mut Server,
         (name, column): (&RuleName, &KeyColumn),
@@ -348,16 +320,11 @@ impl<C: ClientConnections> Conductor<C> {
         let lowest = servers::lowest(&mut server.conn, column).await?;
         let has_own = lowest.is_some_and(|lowest| lowest < span.first)
             || reading.above_rows < reading.counter;
-        let (table, counter) = (column.quoted_table(), reading.counter);
-        let (came, what) = match column.fenced {
-            true => ("with a fence", "the table came with a fence"),
-            false => ("without its fence", "the table had no fence"),
-        };
         if !has_own {
             tracing::info!(
-                table,
-                counter,
-                "{what}: keys that were reserved and not given are dropped"
+                table = column.quoted_table(),
+                counter = reading.counter,
+                "the table had no fence: keys that were reserved and not given are dropped"
             );
             return Ok(());
         }
@@ -365,8 +332,10 @@ impl<C: ClientConnections> Conductor<C> {
         let listener = listeners.find_map(|at| self.config.listeners.get(*at));
         let upstream = listener.map_or("", |listener| listener.upstream.as_str());
         let report = format!(
-            "{table} on {upstream} came {came}, and with ids below {counter} that are not all keys, while keys are given from {} on: those that \
+            "{} on {upstream} came without its fence, and with ids below {} that are not all keys, while keys are given from {} on: those that \
              were given may be among them. Compare its ids with other tables', unless its rows are copies of rows that had keys. Keys go on above",
+            column.quoted_table(),
+            reading.counter,
             span.first
         );
         tracing::warn!("{report}");
@@ -379,6 +348,25 @@ impl<C: ClientConnections> Conductor<C> {
         });
         noted.await.map_err(store_error)
     }
+
+    /// Under a table's lock: whether its rule gives keys now, and its ids are not above all that was reserved of these. What is left of
+    /// that is dropped if they may be among it.
+    async fn may_fence(
+        &self,
+        name: &RuleName,
+        keys: &KeySpace,
+        reading: Reading,
+    ) -> Result<Dropped, Failure> {
+        let now = self.board.standing().await?;
+        let mut rules = now.rules.iter();
+        let gives = rules.any(|rule| rule.rule == *name && rule.keys.as_ref() == Some(keys));
+        match now.phase == Phase::None && gives {
+            // Somebody else was faster.
+            true if reading.was_fenced => Ok(Dropped::Nothing),
+            true => self.board.drop_reserved(keys, reading.counter).await,
+            false => Ok(Dropped::Not),
+        }
+    }
 }
 
 fn tell_not_known(looked: Result<()>) {
@@ -388,7 +376,7 @@ fn tell_not_known(looked: Result<()>) {
 }
 
 /// Once for each rule that has one; of those that wait for somebody's statement, each.
-pub(super) fn tell_ahead(column: &KeyColumn, next: u64, mend: Option<&str>, is_told: bool) {
+fn tell_ahead(column: &KeyColumn, next: u64, mend: Option<&str>, is_told: bool) {
     let table = column.quoted_table();
     match mend {
         Some(mend) => tracing::warn!(
@@ -398,11 +386,6 @@ pub(super) fn tell_ahead(column: &KeyColumn, next: u64, mend: Option<&str>, is_t
              after TRUNCATE or in a copy: {mend}"
         ),
         None if is_told => {}
-        None if column.fenced => tracing::warn!(
-            table,
-            next,
-            "the table came with a fence, and with ids above all that was reserved: the switch is repeated, so that keys go on above them"
-        ),
         None => tracing::warn!(
             table,
             next,

@@ -19,9 +19,7 @@ use ahead::{
     a_restart_right_behind_a_switch_switches_back,
     a_server_taken_for_another_gets_no_keys_among_its_ids,
     ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
-    keys_go_on_above_a_table_that_brings_the_fence_of_another_rule,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
-    rows_of_a_table_that_brings_the_fence_of_another_rule_are_not_replaced,
 };
 use failover::{
     a_server_that_admin_does_not_lead_to_is_told, a_server_that_took_over_gets_keys_above_its_ids,
@@ -123,8 +121,6 @@ keywright_testkit::on_both_flavours!(
     a_server_taken_for_another_gets_no_keys_among_its_ids,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
     ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
-    keys_go_on_above_a_table_that_brings_the_fence_of_another_rule,
-    rows_of_a_table_that_brings_the_fence_of_another_rule_are_not_replaced,
     each_tag_begins_above_its_own_tables,
     a_server_takes_over_while_others_write,
     a_server_is_replaced_in_the_middle_of_an_attempt,
