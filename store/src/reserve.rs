@@ -155,11 +155,12 @@ pub fn gap_before(row: &TagRow, ask: &Ask) -> u64 {
 pub fn gap_after_loss(row: &TagRow, now_ms: i64) -> u64 {
     row.last
         .filter(|last| !last.same_server)
-        .map_or(0, |last| gap_after(&last, row.step, now_ms))
+        .map_or(0, |last| gap_after(&last, row, now_ms))
 }
 
 /// The next reservation, which may be lost, may be twice as large as those that are recorded, or as the tag's step.
-fn gap_after(last: &LastReservation, step: Step, now_ms: i64) -> u64 {
+fn gap_after(last: &LastReservation, row: &TagRow, now_ms: i64) -> u64 {
+    let step = row.step.max(row.policy.step_min);
     let next = last.ids.max(step.get()).saturating_mul(2);
     // Who wrote it does not matter to the size of the gap.
     let anyone = Writer {
@@ -187,10 +188,15 @@ fn recorded(last: Option<&LastReservation>, ids: u64, now_ms: i64) -> Recorded {
         false => (now_ms, ids),
     };
     let lasted_ms = u64::try_from(lasted_ms.max(RECORDED_MS_MIN)).ok();
+    // How long another server's lasted nobody knows.
+    let rate = match last.same_server {
+        true => rate_per_s(last.ids, lasted_ms),
+        false => 0,
+    };
     Recorded {
         at_ms,
         ids,
-        rate_per_s: rate_per_s(last.ids, lasted_ms).max(last.rate_per_s),
+        rate_per_s: rate.max(last.rate_per_s),
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn rule(rule: &now::Rule) -> before::Rule {
         keys_max: rule.keys_max,
         watched: rule.watched,
         repeatable: rule.repeatable,
+        is_steady: rule.is_steady,
         is_signed: rule.is_signed,
     }
 }
@@ -80,6 +81,7 @@ pub(crate) fn table(table: &now::TableSnapshot) -> before::TableSnapshot {
         traits: table.traits.map(|of| before::TableTraits {
             watched: of.watched,
             repeatable: of.repeatable,
+            is_steady: of.is_steady,
             is_signed: of.is_signed,
         }),
     }

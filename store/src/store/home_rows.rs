@@ -13,7 +13,7 @@ use super::tag_admin::TagOptions;
 use super::tag_denied::ordered;
 use super::tag_hiding::hiding_of;
 use super::tag_left::is_left_by_tables;
-use super::tag_read::{is_dropped, key_space, order_of, read_row, standing_of};
+use super::tag_read::{is_dropped, key_space, order_of, read_row, standing_of, with_newest};
 use super::{Link, Row, Store, StoreError, Transaction, Value, column, values};
 use crate::failure::Failure;
 use crate::home::{HomeRow, Refused, Standing};
@@ -82,6 +82,7 @@ impl TagIn {
                 return Ok(Err(denied.told(tag)));
             }
         };
+        let read = with_newest(store, &row, read, link).await?;
         // What another server may have given since it wrote last counts as given.
         let free = read.ends.first_free(read.number);
         let free = free.saturating_add(gap_after_loss(&read, now_ms));

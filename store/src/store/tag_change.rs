@@ -120,12 +120,9 @@ impl AlterTag {
         };
         let update = format!(
             "UPDATE {} SET step = ?, step_min = ?, step_max = ?, cover_s = ?, refill_percent = ?, \
-             description = COALESCE(?, description), \
-             reserved_ids = CASE WHEN reserved_ids < ? THEN ? ELSE reserved_ids END WHERE tag = ?",
+             description = COALESCE(?, description) WHERE tag = ?",
             self.store.segment_table
         );
-        // A replica that lacks the next reservation leaves a gap for it.
-        let recorded = numbers.step.max(numbers.step_min).saturating_mul(2);
         let values = values![
             numbers.step,
             numbers.step_min,
@@ -133,8 +130,6 @@ impl AlterTag {
             number(change.cover_s, "cover_s")?,
             number(change.refill_percent, "refill_percent")?,
             change.description.clone(),
-            recorded,
-            recorded,
             self.tag.as_str(),
         ];
         // MySQL does not count a row that was so before.

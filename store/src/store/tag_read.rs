@@ -7,7 +7,7 @@ use keywright_core::{Cause, Tag};
 use super::gone_back::{behind, failure, marked};
 use super::tag_hiding;
 use super::tag_request::Denied;
-use super::{Row, Store, StoreError, column};
+use super::{Link, Row, Store, StoreError, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::{OPEN_NOWHERE, Standing};
@@ -31,6 +31,36 @@ pub(super) fn read_row(
         Some(seen) => Err(Denied::Other(failure(tag, seen, &row))),
         None => Ok((row, now_ms)),
     }))
+}
+
+/// How much of what came before the newest reservation of another server may be missing beside it, milliseconds: replicas carry commits out in their order,
+/// or nearly so.
+const DISORDER_MS_MAX: i64 = 60_000;
+
+/// A row that another server wrote, with the moment behind which ids of it may be missing: what that server wrote before its newest reservation of any tag
+/// that is here, is here, too. Else a tag that was quiet for long would leave out as much as it may have used all the time.
+pub(super) async fn with_newest(
+    store: &Store,
+    found: &Row,
+    row: TagRow,
+    link: &mut Link,
+) -> Result<TagRow, StoreError> {
+    let Some(last) = row.last.filter(|last| !last.same_server) else {
+        return Ok(row);
+    };
+    let server: Option<String> = column(found, "server")?;
+    let select = format!(
+        "SELECT MAX(reserved_ms) AS newest_ms FROM {} WHERE server = ?",
+        store.segment_table
+    );
+    let newest = link
+        .first(select, values![server.unwrap_or_default()])
+        .await?;
+    let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
+    let known_ms = newest_ms.flatten().unwrap_or(last.at_ms);
+    let at_ms = last.at_ms.max(known_ms.saturating_sub(DISORDER_MS_MAX));
+    let last = Some(LastReservation { at_ms, ..last });
+    Ok(TagRow { last, ..row })
 }
 
 /// The same, also of one whose bound was put back.

@@ -13,7 +13,9 @@ use super::tag_denied::{
     unknown,
 };
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::{closed_here, is_dropped, key_space, order_of, read_any_row, standing_of};
+use super::tag_read::{
+    closed_here, is_dropped, key_space, order_of, read_any_row, standing_of, with_newest,
+};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, Value, column, ranges, values};
 use crate::dialect::Dialect;
@@ -74,6 +76,7 @@ async fn reserve(
         Ok(read) => read,
         Err(denied) => return Ok(Err(denied)),
     };
+    let row = with_newest(store, found, row, link).await?;
     if let Err(denied) = may_be_asked(request, found, link).await? {
         return Ok(Err(denied));
     }

@@ -1,7 +1,7 @@
 //! Keywright's own table: making it, many issuers, limits of a tag.
 
 use keywright_core::{Cause, Step};
-use keywright_store::{Finding, KeySpec, OWN_TABLES, Severity, Stride, TagOptions};
+use keywright_store::{Finding, KeySpec, OWN_TABLES, Severity, Stride, TagChange, TagOptions};
 use keywright_testkit::Result;
 
 use crate::common::{
@@ -15,6 +15,8 @@ on_engines!(
     strides_keep_to_their_remainder,
     a_gap_beyond_the_end_is_told_and_can_be_corrected,
     what_tables_have_is_given_by_no_source,
+    a_quiet_tag_leaves_out_what_may_be_missing,
+    an_altered_step_is_no_use,
 );
 
 #[test]
@@ -206,6 +208,52 @@ fn a_gap_beyond_the_end_is_told_and_can_be_corrected(engine: Engine) -> Result<(
             }
         };
         assert_eq!(taken.number(0), Some(120));
+        Ok(())
+    })
+}
+
+/// Other rows of the server before show how much may be missing here: not all that a quiet tag may have used since it was used last.
+fn a_quiet_tag_leaves_out_what_may_be_missing(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_quiet")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["quiet", "busy"] {
+            keys.create_tag(&tag(name), &small_steps(8)).await?;
+        }
+        schema.sql(
+            "UPDATE keywright_segment SET hi = 100, server = 'elsewhere', rate_per_s = 1000; \
+             UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'quiet'",
+        )?;
+        let first = keys.source(&segment("quiet"))?.take(1, true).await?;
+        let first = first.number(0).unwrap();
+        // A minute and what the test takes, at twice the rate, which is rounded up.
+        assert!((100 + 2 * 60_000..1_000_000).contains(&first), "{first}");
+        Ok(())
+    })
+}
+
+/// An alteration says nothing of how fast ids go.
+fn an_altered_step_is_no_use(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_altered_rate")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &small_steps(8)).await?;
+        let source = keys.source(&segment("orders"))?;
+        source.take(1, true).await?;
+        let change = TagChange {
+            step: Some(Step::new(1_000_000)?),
+            step_max: Some(Step::new(1_000_000)?),
+            ..TagChange::default()
+        };
+        keys.alter_tag(&tag("orders"), &change).await?;
+        schema.sql("UPDATE keywright_segment SET reserved_ms = reserved_ms - 2000")?;
+        for _ in 0..4 {
+            source.take(7, true).await?;
+        }
+        let rate = schema.number("SELECT rate_per_s FROM keywright_segment")?;
+        assert!(rate < 1_000, "{rate}");
         Ok(())
     })
 }
