@@ -238,6 +238,11 @@ fn keys_of(
         return Outcome::Answered;
     }
     let asked = AskedKeys::new(keys, name, asked, context.limits.output_bytes_max);
+    if let Ok(asked) = &asked
+        && room.puts_off(asked.listed_bytes())
+    {
+        return Outcome::PutOff;
+    }
     let asked = asked.and_then(|asked| match room.take(asked.listed_bytes()) {
         Ok(()) => Ok(asked),
         Err(failure) => Err((keys.name(name).cloned(), failure)),

@@ -23,6 +23,8 @@ pub(super) enum Outcome {
     Unconfirmed(HeldReply),
     /// It needs keys.
     Keys(AskedKeys),
+    /// It is carried out when what was written has gone out: there is no room for its reply now.
+    PutOff,
     /// A password is being looked at; what is answered if it is right.
     Login(ComingUser, Greeting),
     /// Something is being done in the store.

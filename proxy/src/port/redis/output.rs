@@ -29,6 +29,8 @@ pub(super) struct Room {
     bytes_max: usize,
     /// What they took when that was looked at last.
     waiting_bytes: usize,
+    /// What the reply takes that was put off until those have gone out; 0: none was.
+    put_off_bytes: usize,
 }
 
 impl Output {
@@ -78,6 +80,7 @@ impl Room {
             granted_bytes: FREE_BYTES,
             bytes_max,
             waiting_bytes: 0,
+            put_off_bytes: 0,
         }
     }
 
@@ -87,6 +90,11 @@ impl Room {
         if waiting_bytes >= self.bytes_max {
             return false;
         }
+        // Else the request whose reply was put off would be carried out again and again while the client reads nothing.
+        if !self.fits(self.put_off_bytes) {
+            return false;
+        }
+        self.put_off_bytes = 0;
         while waiting_bytes >= self.granted_bytes {
             let more = self.granted_bytes.saturating_mul(2).min(self.bytes_max);
             if !self.grow(more) {
@@ -96,17 +104,32 @@ impl Room {
         true
     }
 
+    /// Whether a reply of so many bytes is to wait until those before it have gone out: there is no room for it behind them, and there always is without
+    /// them. [`Self::has`] says when.
+    pub(super) fn puts_off(&mut self, bytes: usize) -> bool {
+        let is_put_off = bytes <= FREE_BYTES && !self.fits(bytes);
+        if is_put_off {
+            self.put_off_bytes = bytes;
+        }
+        is_put_off
+    }
+
     /// Takes room for one reply of so many bytes, behind those that wait.
     ///
     /// # Errors
     /// [`Cause::MemoryFull`].
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), Failure> {
-        let wanted = self.waiting_bytes.saturating_add(bytes);
-        if wanted <= self.granted_bytes || self.grow(wanted) {
+        if self.fits(bytes) {
             return Ok(());
         }
         let failure = Failure::new(Cause::MemoryFull, "replies fill memory_bytes_max");
         Err(failure.hint("ask for fewer keys, or again later"))
+    }
+
+    /// Whether there is room, or more is to be had, for so many bytes behind those that wait.
+    fn fits(&mut self, bytes: usize) -> bool {
+        let wanted = self.waiting_bytes.saturating_add(bytes);
+        wanted <= self.granted_bytes || bytes == 0 || self.grow(wanted)
     }
 
     fn grow(&mut self, bytes: usize) -> bool {
@@ -174,6 +197,24 @@ mod tests {
         assert!(!output.room.has(4 * FREE_BYTES));
         output.empty(false);
         assert!(output.room.has(0) && output.room.take(10 * FREE_BYTES).is_ok());
+    }
+
+    #[test]
+    fn a_short_reply_waits_for_those_before_it() {
+        let room = &mut Output::new(memory(0), 4 * FREE_BYTES).room;
+        let (waiting, short) = (FREE_BYTES / 2, FREE_BYTES / 2 + 1);
+        assert!(room.has(waiting) && room.puts_off(short));
+        // Before they have gone out, or enough of them, it is not tried again.
+        assert!(!room.has(waiting));
+        assert!(room.has(FREE_BYTES - short) && !room.puts_off(short));
+        assert!(room.take(short).is_ok());
+        // Alone it always has room, a long one never.
+        assert!(room.has(waiting) && room.puts_off(FREE_BYTES));
+        assert!(room.has(0) && !room.puts_off(FREE_BYTES));
+        assert!(room.take(FREE_BYTES).is_ok());
+        assert!(room.has(waiting) && !room.puts_off(FREE_BYTES + 1));
+        let refused = room.take(FREE_BYTES + 1).unwrap_err();
+        assert_eq!(refused.cause(), Cause::MemoryFull);
     }
 
     #[test]

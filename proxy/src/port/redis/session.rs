@@ -196,15 +196,19 @@ impl Session {
                             }
                         }
                     }
-                    requests = requests.saturating_add(1);
-                    bytes = bytes.saturating_add(request.bytes());
+                    let its_bytes = request.bytes();
                     if request.count() > 0 {
                         let client = &mut self.client;
                         let to = behind(&mut self.held, out);
                         let to = (to, &mut *room);
                         let outcome = carry_out(&request, client, unknown.as_ref(), to, context);
+                        if matches!(outcome, Outcome::PutOff) {
+                            break Halt::Full;
+                        }
                         self.go_on(outcome, &mut turn, context);
                     }
+                    requests = requests.saturating_add(1);
+                    bytes = bytes.saturating_add(its_bytes);
                 }
                 Err(fault) => self.give_up(fault, out),
             }
@@ -223,7 +227,7 @@ impl Session {
 
     fn go_on(&mut self, outcome: Outcome, turn: &mut Turn, context: &mut PortContext) {
         self.phase = match outcome {
-            Outcome::Answered => return,
+            Outcome::Answered | Outcome::PutOff => return,
             Outcome::Issued(asked) => return turn.answered(asked),
             Outcome::Unconfirmed(reply) => {
                 return match &mut self.held {
@@ -364,6 +368,7 @@ fn tell_login(
             | Outcome::Issued(_)
             | Outcome::Unconfirmed(_)
             | Outcome::Keys(_)
+            | Outcome::PutOff
             | Outcome::Login(_, _)
             | Outcome::Doing(_)
             | Outcome::Moved(_)
