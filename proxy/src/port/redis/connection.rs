@@ -139,6 +139,8 @@ impl Connection {
             self.span
                 .in_scope(|| tracing::debug!(?why, "a client of the key port is disconnected"));
         }
+        // All is written, or nobody reads it: others have the memory while the client takes its time to go.
+        drop(self.output);
         if why == Some(CutOff::Unread) {
             return abandon(self.stream);
         }
