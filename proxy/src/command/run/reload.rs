@@ -53,10 +53,11 @@ impl Running<'_> {
     /// The program has taken over. The one before may have been told to read a file that has changed since this one read it. False: what the file says now
     /// cannot be put in force, so that nothing is to be switched by what it said before.
     pub(in crate::command) async fn reload_if_changed(&mut self) -> bool {
-        let now = self.file.load();
-        if now.is_ok_and(|config| config.digest == self.config.digest) {
-            return true;
-        }
+        let why = match self.file.load() {
+            Ok(config) if config.digest == self.config.digest => return true,
+            Ok(_) => "the file has changed since this program read it",
+            Err(_) => "the file cannot be read again as a configuration",
+        };
         let reloaded = self.reload().await;
         self.counters.reloaded(reloaded.is_ok(), SystemTime::now());
         match reloaded {
@@ -68,8 +69,8 @@ impl Running<'_> {
             }
             Err(error) => {
                 tracing::error!(
-                    "the file has changed since this program read it: reload failed, keeping the previous configuration, and no switch is begun before \
-                     SIGHUP applies the file: {error:#}"
+                    "{why}: reload failed, keeping the previous configuration, and no switch is begun before SIGHUP applies the file, or SIGUSR2 where it \
+                     needs a restart: {error:#}"
                 );
                 false
             }
