@@ -44,12 +44,14 @@ impl Staged {
 }
 
 /// Pages of the tree that others link to.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 7] = [
     "README.md",
     "CHANGELOG.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
 ];
 /// Folders of what pages link to.
 const FOLDERS: [&str; 3] = ["docs", "contrib", "sql"];
@@ -67,10 +69,15 @@ pub(super) fn manual(root: &Path, doc: &Path) -> Result<Vec<Staged>> {
     Ok(files)
 }
 
+/// All files of a folder and those in it, but for what an editor leaves beside them.
 fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
+        let entry = entry?;
+        if is_left_over(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        let path = entry.path();
         match path.is_dir() {
             true => files.extend(files_below(&path)?),
             false => files.push(path),
@@ -78,6 +85,11 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Whether a name is one of an editor's own: of a backup, or hidden. A tree without git cannot be asked what belongs to it.
+fn is_left_over(name: &str) -> bool {
+    name.starts_with('.') || name.ends_with('~')
 }
 
 /// Where a file lies below the package's root.
@@ -117,4 +129,31 @@ pub(super) fn empty(dir: &Path) -> Result<PathBuf> {
     }
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     Ok(dir.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_editor_leaves_is_not_packed() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let root = folder.path();
+        fs::create_dir_all(root.join("mysql"))?;
+        fs::create_dir_all(root.join(".hidden"))?;
+        for name in ["a.md", "a.md~", ".a.md.swp", "mysql/b.md", ".hidden/c.md"] {
+            fs::write(root.join(name), name)?;
+        }
+        let packed = files_below(root)?;
+        assert_eq!(packed, [root.join("a.md"), root.join("mysql/b.md")]);
+        Ok(())
+    }
+
+    #[test]
+    fn pages_lie_in_the_tree() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for page in PAGES {
+            assert!(root.join(page).is_file(), "{page}");
+        }
+    }
 }
