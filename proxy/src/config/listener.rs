@@ -87,8 +87,8 @@ pub(crate) struct RawListener {
     /// With `redis` and `http`: a client that sends nothing for so long is disconnected, seconds. Default with `redis`: 0, never; with `http`:
     /// 75, at least 1.
     pub(super) idle_s_max: Option<u64>,
-    /// With `redis`: most bytes of replies that a client has not read. While there are as many, the program reads no more requests of it. What is
-    /// above 4 KiB counts in `memory_bytes_max`. Default: 1048576.
+    /// With `redis`: most bytes of replies that a client has not read. While there are as many, the program reads no more requests of it. Once
+    /// more than 4 KiB wait, about twice all that waits counts in `memory_bytes_max`. Default: 1048576.
     pub(super) output_bytes_max: Option<usize>,
     /// With `redis` and `http`: a client that reads nothing of its replies for so long is disconnected, milliseconds. Default: 60000.
     pub(super) unread_ms_max: Option<u64>,
