@@ -178,6 +178,25 @@ fn who_is_no_user_is_told_401() -> Result<()> {
     Ok(())
 }
 
+/// Who says nobody at all has said no wrong password.
+#[test]
+fn a_request_of_tinyid_without_a_token_is_no_guess() -> Result<()> {
+    let port = port_with_users()?;
+    let mut client = port.client()?;
+    for _ in 0..12 {
+        for token in ["", "&token="] {
+            let refused = client.say(&format!("GET /tinyid/id/nextId?bizType=orders{token}"))?;
+            assert_has(&refused.body, &["\"code\":5", "token is error"]);
+        }
+    }
+    // The connection goes on.
+    let app = client.say(&format!(
+        "GET /tinyid/id/nextId?bizType=orders&token=app:{PASSWORD}"
+    ))?;
+    assert_has(&app.body, &["\"code\":200"]);
+    Ok(())
+}
+
 /// Clients of tinyid have a token. One that is right hides no guess in the header, and says no other user beside a right one.
 #[test]
 fn the_header_is_looked_at_whatever_the_token_says() -> Result<()> {

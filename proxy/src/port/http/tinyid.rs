@@ -102,6 +102,7 @@ pub(super) fn asker(
         Ok(_) | Err(_) => return Asker::Decided(header),
     };
     match (&keys.users, &keys.port.password) {
+        (Some(_), _) if token.is_empty() => Asker::Decided(Err(missing)),
         (Some(users), _) => credentials::user((users, line), token.as_bytes()),
         (None, Some(password)) if is_same(token.as_bytes(), password.as_bytes()) => {
             Asker::Decided(Ok(Who::Anybody))
