@@ -1,9 +1,10 @@
 //! Between those who take keys and the task that refills: asking, waiting, failing.
 
+mod figures;
 mod news;
 mod waiting;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{debug, info, warn};
 
 use crate::failure::Failure;
+use figures::Figures;
+pub use figures::WAIT_BOUNDS_US;
 pub(crate) use news::StoreNews;
 pub(crate) use waiting::{Outlook, PutOff};
 use waiting::{PutOffs, WaiterSlot, Waiting};
@@ -37,27 +40,6 @@ pub(crate) struct Demand {
     /// What was said of the store already.
     news: Arc<StoreNews>,
     pub(crate) figures: Figures,
-}
-
-/// Upper bounds of the classes that waits are counted in, microseconds; the last class has none.
-pub const WAIT_BOUNDS_US: [u64; 9] = [
-    500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000,
-];
-
-/// Counts for the statistics.
-#[derive(Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) issued: AtomicU64,
-    pub(crate) refills: AtomicU64,
-    pub(crate) refill_failures: AtomicU64,
-    pub(crate) waits: AtomicU64,
-    pub(crate) wait_us: AtomicU64,
-    /// Waits that have ended, by how long they were.
-    pub(crate) waited: [AtomicU64; WAIT_BOUNDS_US.len() + 1],
-    pub(crate) clock_steps: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) rate_per_s: AtomicU64,
-    pub(crate) step: AtomicU64,
 }
 
 /// What keeps the source from refilling.
@@ -163,15 +145,8 @@ impl Demand {
         {
             return Ok(taken);
         }
-        let began = Instant::now();
-        self.figures.waits.fetch_add(1, Ordering::Relaxed);
-        let result = self.wait(need, began, attempt).await;
-        let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.figures.wait_us.fetch_add(waited_us, Ordering::Relaxed);
-        let class = WAIT_BOUNDS_US.partition_point(|bound| *bound < waited_us);
-        if let Some(count) = self.figures.waited.get(class) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+        let counted = self.figures.begin_wait();
+        let result = self.wait(need, counted.began(), attempt).await;
         if result.is_err() {
             self.figures.refused.fetch_add(1, Ordering::Relaxed);
         }
