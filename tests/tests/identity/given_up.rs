@@ -25,17 +25,22 @@ fn a_worker_id_that_is_given_up_is_left_at_once() -> Result<()> {
         }
     }
     query_i64(&mut client, worker)?;
+    // Half-way it waits for a lock of the test's.
+    let mut holder = server.client("postgres")?;
+    holder.batch_execute("SELECT pg_advisory_lock(1)")?;
     let both = "SELECT count(DISTINCT snowflake_worker(id)) FROM \
-                (SELECT snowflake_id() AS id, pg_sleep(0.01) FROM generate_series(1, 200) OFFSET 0) AS t";
+                (SELECT snowflake_id() AS id, CASE WHEN n = 100 THEN pg_advisory_xact_lock_shared(1)::text END \
+                FROM generate_series(1, 200) AS n OFFSET 0) AS t";
     let running = Pending::start(server.client("postgres")?, both)?;
-    wait_until("the statement to run", WAIT_MAX, || {
-        let sleeps = format!(
-            "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event = 'PgSleep'",
+    wait_until("the statement to be half-way", WAIT_MAX, || {
+        let waits = format!(
+            "SELECT count(*) FROM pg_locks WHERE pid = {} AND locktype = 'advisory' AND NOT granted",
             running.pid()
         );
-        Ok(query_i64(&mut client, &sleeps)? == 1)
+        Ok(query_i64(&mut holder, &waits)? == 1)
     })?;
     client.batch_execute("SELECT keywright.set_worker_id(100)")?;
+    holder.batch_execute("SELECT pg_advisory_unlock(1)")?;
     assert_eq!(running.finish()?.outcome?, 2);
     // A change that is undone takes nothing away.
     let mut open = server.client("postgres")?;
