@@ -231,21 +231,54 @@ fn note_lost() -> Result<(), Failure> {
 /// A tag is about to be dropped: once that has committed its place is free, and nobody issues what is left of it in memory, whatever transaction
 /// he is in. Brought back, it goes on above its sequence, which drop_tag keeps. The caller has locked the row and the sequence. Returns the first id above
 /// all that memory knows to be reserved.
-pub fn close_tag(sequence: pg_sys::Oid) -> u64 {
-    let transaction = transaction::subtransaction_number();
+///
+/// # Errors
+/// Another session is in the tag's gate for too long.
+pub fn close_tag(sequence: pg_sys::Oid) -> Result<u64, Failure> {
     let ours = process::database().to_u32();
+    let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
     let mut end = 0;
-    for (tag, key) in tags_of(ours, sequence) {
-        let slot = tag.slot;
-        let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
-        end = end.max(slot.word.hi()).max(left_end);
-        // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed.
-        let tag = reuse::renewed(tag, &key);
-        if tag.is_current() {
-            reuse::close(tag.slot, transaction);
+    loop {
+        let mut are_closed = true;
+        for (tag, key) in tags_of(ours, sequence) {
+            match close_place(tag, &key, deadline)? {
+                Some(its_end) => end = end.max(its_end),
+                // Somebody has renewed it since the places were listed, and it is to be closed as it is now.
+                None => are_closed = false,
+            }
+        }
+        if are_closed {
+            return Ok(end);
         }
     }
-    end
+}
+
+/// Closes one place of a tag, and returns the first id above all that it knows to be reserved; none if it is no longer the one that was listed.
+fn close_place(
+    tag: Attached<TagSlot>,
+    key: &TagKey,
+    deadline: Instant,
+) -> Result<Option<u64>, Failure> {
+    let slot = tag.slot;
+    let urgency = Urgency::Needed { deadline };
+    let is_gone = || !tag.is_current();
+    // Whoever renews it is in the gate: he would wipe off what was noted meanwhile.
+    let held = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), is_gone)?;
+    if is_gone() {
+        return Ok(None);
+    }
+    let Some(held) = held else {
+        return Err(turn::held_up(&slot.gate));
+    };
+    let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
+    let end = slot.word.hi().max(left_end);
+    // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed.
+    if reuse::is_dropped(slot) {
+        slot.drain();
+        directory::renew(slot, key, &held);
+    }
+    reuse::close(slot, transaction::subtransaction_number());
+    Ok(Some(end))
 }
 
 /// A word that is closed, and has issued ids in this life of memory.

@@ -347,7 +347,7 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
-        let end = drops::close_tag(sequence);
+        let end = drops::close_tag(sequence)?;
         match old.source {
             Source::Native => put_back(&tag, sequence, end)?,
             // What was handed over the store says, also of what this server had before.

@@ -71,7 +71,7 @@ fn attach_or_reuse<S: Slot>(
 
 /// A slot that was closed for good, if the very same key comes again: a tag that was changed; a database that was made anew with the same object id, of
 /// a template that has the others. It is passed on as to any other key.
-pub fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
+fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
     if !is_dropped(found.slot) {
         return found;
     }

@@ -13,6 +13,11 @@ const CHANGE: &str = "SELECT keywright.alter_tag('orders', increment => 4, remai
 const ANOTHER: &str = "SELECT keywright.alter_tag('orders', increment => 5, remainder => 0)";
 const DROP: &str = "SELECT keywright.drop_tag('orders')";
 const DROP_DATABASE: &str = "DROP DATABASE two";
+const AGAIN: &str = "SELECT keywright.create_tag('orders', step => 1000)";
+const GONE: (&str, &str) = ("42704", "tag \"orders\" does not exist");
+
+/// How often two sessions race.
+const ROUNDS: usize = 50;
 
 /// A server with tag `orders` in database `two`.
 fn server() -> Result<PgServer> {
@@ -103,7 +108,6 @@ fn a_change_outlasts_a_drop_of_the_database_that_fails() -> Result<()> {
 
 #[test]
 fn a_dropped_tag_is_issued_by_nobody_whatever_fails_meanwhile() -> Result<()> {
-    const GONE: (&str, &str) = ("42704", "tag \"orders\" does not exist");
     let server = server()?;
     let mut manager = server.client("two")?;
     let mut open = in_transaction(&server)?;
@@ -116,7 +120,7 @@ fn a_dropped_tag_is_issued_by_nobody_whatever_fails_meanwhile() -> Result<()> {
     drop(open);
 
     // Looked up first while the drop is open, after a change that nobody has met.
-    manager.batch_execute("SELECT keywright.create_tag('orders', step => 1000)")?;
+    manager.batch_execute(AGAIN)?;
     drop(in_transaction(&server)?);
     manager.batch_execute(CHANGE)?;
     manager.batch_execute("BEGIN")?;
@@ -126,6 +130,29 @@ fn a_dropped_tag_is_issued_by_nobody_whatever_fails_meanwhile() -> Result<()> {
     assert_eq!(query_i64(&mut open, NEXT)? % 4, 2);
     manager.batch_execute("COMMIT")?;
     expect_sql_error(query_i64(&mut open, NEXT), GONE.0, GONE.1);
+    Ok(())
+}
+
+/// What is left from the earlier drop goes on anew by whoever looks it up first, while it is dropped once more.
+#[test]
+fn a_tag_that_is_looked_up_while_it_is_dropped_is_issued_by_nobody() -> Result<()> {
+    let server = server()?;
+    let mut manager = server.client("two")?;
+    query_i64(&mut manager, NEXT)?;
+    manager.batch_execute(DROP)?;
+    for _ in 0..ROUNDS {
+        manager.batch_execute(AGAIN)?;
+        let mut open = server.client("two")?;
+        open.batch_execute("BEGIN")?;
+        let first = Pending::start(open, NEXT)?;
+        manager.batch_execute(DROP)?;
+        let mut first = first.finish()?;
+        let taken = match first.outcome {
+            Ok(_) => query_i64(&mut first.client, NEXT),
+            Err(error) => Err(error),
+        };
+        expect_sql_error(taken, GONE.0, GONE.1);
+    }
     Ok(())
 }
 
