@@ -252,6 +252,27 @@ fn a_label_that_is_removed_takes_the_identity_away() -> Result<()> {
     Ok(())
 }
 
+/// By whoever takes the first id of all before that has committed, too.
+#[test]
+fn a_label_that_is_removed_takes_away_what_nobody_had_used() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1)")?;
+    client.batch_execute("BEGIN; SECURITY LABEL FOR keywright ON DATABASE postgres IS NULL")?;
+    let mut sessions: Vec<Session> = Vec::new();
+    for ids in ["SELECT snowflake_id()", "SELECT count(readable_id('a'))"] {
+        let mut session = server.client("postgres")?;
+        session.batch_execute("BEGIN")?;
+        sessions.push((session, ids));
+    }
+    all_issue(&mut sessions, "before the commit");
+    client.batch_execute("COMMIT")?;
+    for (session, ids) in &mut sessions {
+        expect_sql_error(query_i64(session, ids), "55000", "no worker id");
+    }
+    Ok(())
+}
+
 /// `pg_dumpall` of a server whose databases have worker ids, into another.
 #[test]
 fn dump_of_a_whole_server_restores() -> Result<()> {

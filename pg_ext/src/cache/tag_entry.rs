@@ -155,6 +155,18 @@ pub fn find(tag: &Tag) -> Result<(TagEntry, u32), Failure> {
     Ok((entry, changes))
 }
 
+/// Gives the tag its place in shared memory before the tag is closed, so that whoever takes its first id meanwhile finds that closed, too. The caller has
+/// locked its row. Where the tag cannot have a place, nobody begins with it.
+pub fn attach(tag: &Tag, sequence: pg_sys::Oid) {
+    // A place of a tag that is rolled back would be lost.
+    if relation::is_created_here(sequence) {
+        return;
+    }
+    // The place that this session knows may have been passed on.
+    forget();
+    let _ = find(tag);
+}
+
 /// What this session knows of a tag, if it looked it up under that number of changes.
 fn known_tag(tag: &Tag, changes: u32) -> Option<TagEntry> {
     TAGS.with(|tags| {

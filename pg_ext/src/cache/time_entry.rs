@@ -14,11 +14,10 @@ use crate::guard;
 use crate::identity::{numbers, uncommitted};
 use crate::server::backend::BackendCell;
 use crate::server::{process, relation};
-use crate::shmem::directory;
 use crate::shmem::key::{Source, TimeKey, TimeKind};
-use crate::shmem::reuse;
 use crate::shmem::slot::Attached;
 use crate::shmem::time_slot::TimeSlot;
+use crate::shmem::{area, directory, reuse};
 
 /// A snowflake or readable word as this session uses it.
 #[derive(Clone, Copy)]
@@ -83,6 +82,21 @@ fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
         kind,
         owner: cached::extension()?.owner,
     })
+}
+
+/// Gives the words of this database's own numbers their places in shared memory before the numbers are taken from it, so that whoever takes the first id
+/// meanwhile finds that noted, too. Where a word cannot have a place, nobody begins with it.
+pub fn attach_own() {
+    if !area::is_there() {
+        return;
+    }
+    for kind in [TimeKind::Snowflake, TimeKind::Readable] {
+        if let Ok(key) = key(kind)
+            && !key.is_fed()
+        {
+            let _ = reuse::time_slot(&key);
+        }
+    }
 }
 
 /// A copy of the key that lives as long as this backend: one of each that it ever uses.

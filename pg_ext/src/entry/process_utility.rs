@@ -7,11 +7,12 @@ use std::ffi::{CStr, c_char};
 
 use pgrx::pg_sys;
 
+use crate::cache::time_entry;
 use crate::failure::OrRaise;
 use crate::identity::{bounds, label};
 use crate::manage::own_tables;
 use crate::server::backend::BackendCell;
-use crate::server::{security_label, transaction, wal};
+use crate::server::{process, security_label, transaction, wal};
 
 // Not the binding's version: its guard would cost every utility statement a copy of the processor's state.
 mod unguarded {
@@ -245,6 +246,10 @@ unsafe extern "C-unwind" fn set_label(statement: *const pg_sys::SecLabelStmt) {
             relation,
         );
         label::check_statement(Some(address.objectId.to_u32()), label);
+        // What the words of another database belong to only its own sessions can read.
+        if address.objectId == process::database() {
+            time_entry::attach_own();
+        }
         pg_sys::SetSecurityLabel(
             &address,
             security_label::PROVIDER.as_ptr(),
@@ -255,7 +260,8 @@ unsafe extern "C-unwind" fn set_label(statement: *const pg_sys::SecLabelStmt) {
     // Another server may be given the numbers as soon as this has committed, which must last.
     transaction::force_flush_at_commit();
     wal::have_commit_wait();
-    // A word that is used for the first time before the commit is not among these: who does that, goes on with it until his transaction ends.
+    // A word of another database that is used for the first time before the commit is not among these: who does that, goes on with it until his
+    // transaction ends.
     bounds::leave_all_words(database);
     security_label::announce();
 }

@@ -181,6 +181,7 @@ fn suspend(mark: Option<String>) -> Result<(), Failure> {
     };
     uncommitted::has_past()?;
     let label = with(label, |its| its.is_suspended = true);
+    cache::time_entry::attach_own();
     security_label::set(Labelled::Database, &label.to_string());
     let ours = process::database().to_u32();
     for (number, _) in register::read()?.held_by(ours) {

@@ -9,7 +9,7 @@ use keywright_core::tag::Tag;
 use keywright_core::writer::Note;
 use pgrx::{pg_extern, pg_sys};
 
-use crate::cache;
+use crate::cache::{self, tag_entry};
 use crate::catalog::extension::Extension;
 use crate::catalog::secrets::{self, Hidden};
 use crate::catalog::statements::{change, run};
@@ -342,6 +342,7 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
         // Whoever drops it by itself closes the tag, too: one after the other.
         Wanted::to_change(&[sequence]).lock(until_then().deadline(), &|| name(&tag))?;
         old.require_sequences(&tag)?;
+        tag_entry::attach(&tag, sequence);
         change_row(
             (&tag, old.id),
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",

@@ -133,6 +133,21 @@ fn a_dropped_tag_is_issued_by_nobody_whatever_fails_meanwhile() -> Result<()> {
     Ok(())
 }
 
+/// It has no place in memory before.
+#[test]
+fn a_dropped_tag_whose_first_id_is_taken_meanwhile_is_issued_by_nobody() -> Result<()> {
+    let server = server()?;
+    let mut manager = server.client("two")?;
+    manager.batch_execute("BEGIN")?;
+    manager.batch_execute(DROP)?;
+    let mut open = server.client("two")?;
+    open.batch_execute("BEGIN")?;
+    query_i64(&mut open, NEXT)?;
+    manager.batch_execute("COMMIT")?;
+    expect_sql_error(query_i64(&mut open, NEXT), GONE.0, GONE.1);
+    Ok(())
+}
+
 /// What is left from the earlier drop goes on anew by whoever looks it up first, while it is dropped once more.
 #[test]
 fn a_tag_that_is_looked_up_while_it_is_dropped_is_issued_by_nobody() -> Result<()> {
