@@ -52,6 +52,7 @@ impl Insert {
         Wanted {
             name: key.name,
             table: &self.head.table.table,
+            schema: self.head.table.schema.as_deref(),
             form: key.form,
             care: Care {
                 is_signed: key.is_signed,

@@ -48,6 +48,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a [u8],
     /// The table that the rows go into.
     pub(crate) table: &'a [u8],
+    /// Its schema, if it is named.
+    pub(crate) schema: Option<&'a [u8]>,
     pub(crate) form: KeyForm,
     /// In the first row.
     pub(crate) care: Care,
