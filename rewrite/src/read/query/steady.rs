@@ -3,7 +3,7 @@
 //! Servers read what stands in place of a table together with the query around it where they can, and compute its column wherever the column is
 //! named: `FROM (SELECT f() AS k FROM u) d` calls `f` once for each `k` (seen on MariaDB 10.11 and MySQL 9.7).
 
-use crate::lex::builtins::{is_harmless_call, is_reserved, is_steady_call};
+use crate::lex::builtins::{is_built_in, is_reserved, is_steady_call};
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
 use crate::read::query::table_parameters::InTables;
@@ -52,11 +52,12 @@ impl Cursor<'_> {
 
     /// Whether that is a built-in function whose call does no harm where it stands.
     fn is_known_call(&self, token: Token, last: Option<Token>, place: &InTables) -> bool {
-        let of = token.of(self.text);
-        let is_builtin = token.kind == Kind::Word && !is_behind_point(last) && self.byte(0) == b'(';
+        let (of, server) = (token.of(self.text), self.modes.server);
+        let is_at_once = self.byte(0) == b'(';
+        let is_builtin = token.kind == Kind::Word && !is_behind_point(last) && is_at_once;
         let is_known = match place.is_inside() {
-            true => is_steady_call(of),
-            false => is_harmless_call(of) && !token.is(self.text, "DEFAULT"),
+            true => is_steady_call(of, server),
+            false => is_built_in(of, server) && !token.is(self.text, "DEFAULT"),
         };
         is_builtin && is_known
     }
@@ -91,6 +92,9 @@ mod tests {
             "SELECT k FROM u, LATERAL (SELECT u.id AS k) d",
             "SELECT id FROM u PARTITION (p0) FORCE INDEX(`PRIMARY`) WHERE MATCH (a) AGAINST ('b')",
             "SELECT k FROM JSON_TABLE('[1]', '$[*]' COLUMNS (k INT PATH '$')) d",
+            "SELECT k FROM (SELECT CONVERT(id, DECIMAL(10,2)) AS k, MID(a, 2), JSON_KEYS(b), ST_X(c) FROM u) d",
+            "SELECT k FROM JSON_TABLE('[1]', '$[*]' COLUMNS (k INT PATH '$', a VARCHAR(10) PATH '$.a')) d",
+            "SELECT id, ST_AsGeoJSON(p), MBRContains(p, q), GROUPING(a), VECTOR_DIM(v) FROM u",
             // What is no part of the column.
             "SELECT id, RAND(), (SELECT RAND()) FROM u WHERE a > RAND() AND a IN (SELECT RAND())",
         ] {
@@ -111,6 +115,7 @@ mod tests {
             "SELECT k FROM (SELECT DEFAULT(a) AS k FROM u) d",
             "SELECT k FROM u, LATERAL (SELECT f(u.id) AS k) d",
             // What may leave something behind, wherever it stands.
+            "SELECT id, MEDIAN(a) FROM u",
             "SELECT id, f(a) FROM u",
             "SELECT id FROM u WHERE s.f(a)",
             "SELECT id, DEFAULT(a) FROM u",
