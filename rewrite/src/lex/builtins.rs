@@ -124,6 +124,23 @@ pub(crate) fn is_built_in(word: &[u8], server: Server) -> bool {
     }
 }
 
+/// Functions whose names the servers' lexers know only where the parenthesis follows at once, unless sql_mode has IGNORE_SPACE: with a blank
+/// between, a stored function of that name is called; sorted.
+#[rustfmt::skip]
+const AT_ONCE: &[&str] = &[
+    "add_months", "adddate", "bit_and", "bit_or", "bit_xor", "cast", "count", "cume_dist", "curdate", "curtime",
+    "date_add", "date_format", "date_sub", "decode", "dense_rank", "extract", "first_value", "group_concat",
+    "json_arrayagg", "json_objectagg", "lag", "lead", "max", "median", "mid", "min", "now", "nth_value", "ntile",
+    "percent_rank", "percentile_cont", "percentile_disc", "position", "rank", "row_number", "session_user",
+    "st_collect", "std", "stddev", "stddev_pop", "stddev_samp", "subdate", "substr", "substring", "sum", "sysdate",
+    "system_user", "trim", "trim_oracle", "var_pop", "var_samp", "variance",
+];
+
+/// Whether `word (`, with a blank between, may be a call of a stored function although a built-in one has that name.
+pub(crate) fn is_called_at_once(word: &[u8]) -> bool {
+    holds(AT_ONCE, word)
+}
+
 /// Words that are reserved in both flavours, so that `word (`, with a blank between, calls no stored function; sorted.
 #[rustfmt::skip]
 const RESERVED: &[&str] = &[
@@ -253,8 +270,9 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGGREGATES, BLIND, COMPUTED_ALIKE, EFFECTS, OF_ONE, OPERATORS, PASSES, PURE, RESERVED,
-        UNSTEADY, is_built_in, is_harmless_call, is_prefix_operator, is_reserved, is_steady_call,
+        AGGREGATES, AT_ONCE, BLIND, COMPUTED_ALIKE, EFFECTS, OF_ONE, OPERATORS, PASSES, PURE,
+        RESERVED, UNSTEADY, is_built_in, is_called_at_once, is_harmless_call, is_prefix_operator,
+        is_reserved, is_steady_call,
     };
     use crate::modes::{Flavour, Server};
 
@@ -278,6 +296,7 @@ mod tests {
             PASSES,
             PURE,
             UNSTEADY,
+            AT_ONCE,
             COMPUTED_ALIKE,
         ] {
             assert!(table.is_sorted(), "{table:?}");
@@ -315,6 +334,12 @@ mod tests {
         assert!(is_built_in(b"Median", MARIA) && !is_built_in(b"median", MYSQL));
         assert!(is_built_in(b"vector_dim", MYSQL) && !is_built_in(b"vector_dim", MARIA));
         assert!(!is_built_in(b"vec_totext", MARIA) && !is_built_in(b"distance", MYSQL));
+    }
+
+    #[test]
+    fn with_a_blank_between_few_built_in_functions_are_others() {
+        assert!(is_called_at_once(b"Count") && is_called_at_once(b"SUBSTRING"));
+        assert!(!is_called_at_once(b"ifnull") && !is_called_at_once(b"datediff"));
     }
 
     #[test]

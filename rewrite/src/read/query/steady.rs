@@ -3,14 +3,22 @@
 //! Servers read what stands in place of a table together with the query around it where they can, and compute its column wherever the column is
 //! named: `FROM (SELECT f() AS k FROM u) d` calls `f` once for each `k` (seen on MariaDB 10.11 and MySQL 9.7).
 
-use crate::lex::builtins::{is_built_in, is_reserved, is_steady_call};
+use crate::lex::builtins::{is_built_in, is_called_at_once, is_reserved, is_steady_call};
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
 use crate::read::query::table_parameters::InTables;
 use crate::refusal::Unread;
 
 /// Words of both flavours, beside the reserved ones of any parenthesis, before which no function is called.
-const NO_CALLS: [&str; 4] = ["BINARY", "CASE", "MATCH", "PARTITION"];
+const NO_CALLS: [&str; 7] = [
+    "BINARY",
+    "CASE",
+    "GROUP",
+    "MATCH",
+    "OF",
+    "PARTITION",
+    "STRAIGHT_JOIN",
+];
 
 impl Cursor<'_> {
     /// Whether a column of the query that begins here and ends there comes to the same however often it is named for a row, and no call in the
@@ -53,7 +61,7 @@ impl Cursor<'_> {
     /// Whether that is a built-in function whose call does no harm where it stands.
     fn is_known_call(&self, token: Token, last: Option<Token>, place: &InTables) -> bool {
         let (of, server) = (token.of(self.text), self.modes.server);
-        let is_at_once = self.byte(0) == b'(';
+        let is_at_once = self.byte(0) == b'(' || !is_called_at_once(of);
         let is_builtin = token.kind == Kind::Word && !is_behind_point(last) && is_at_once;
         let is_known = match place.is_inside() {
             true => is_steady_call(of, server),
@@ -95,6 +103,10 @@ mod tests {
             "SELECT k FROM (SELECT CONVERT(id, DECIMAL(10,2)) AS k, MID(a, 2), JSON_KEYS(b), ST_X(c) FROM u) d",
             "SELECT k FROM JSON_TABLE('[1]', '$[*]' COLUMNS (k INT PATH '$', a VARCHAR(10) PATH '$.a')) d",
             "SELECT id, ST_AsGeoJSON(p), MBRContains(p, q), GROUPING(a), VECTOR_DIM(v) FROM u",
+            // Only a few built-in functions are others with a blank.
+            "SELECT id, IFNULL (a, 0) FROM u WHERE DATEDIFF (x, y) > 3",
+            "SELECT k FROM (SELECT COALESCE (a, b) AS k FROM u) d",
+            "SELECT id FROM a STRAIGHT_JOIN (b) WHERE 1 MEMBER OF (c)",
             // What is no part of the column.
             "SELECT id, RAND(), (SELECT RAND()) FROM u WHERE a > RAND() AND a IN (SELECT RAND())",
         ] {
@@ -114,7 +126,9 @@ mod tests {
             "SELECT k FROM u JOIN (v JOIN (SELECT SYSDATE() + 0 AS k) d)",
             "SELECT k FROM (SELECT DEFAULT(a) AS k FROM u) d",
             "SELECT k FROM u, LATERAL (SELECT f(u.id) AS k) d",
+            "SELECT k FROM (SELECT MAX (id) AS k FROM u) d",
             // What may leave something behind, wherever it stands.
+            "SELECT id, SUBSTR (a, 1) FROM u",
             "SELECT id, MEDIAN(a) FROM u",
             "SELECT id, f(a) FROM u",
             "SELECT id FROM u WHERE s.f(a)",
