@@ -30,7 +30,6 @@ use crate::connection::stream::Stream;
 use crate::handshake::{Login, Peer};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::updates::ConfigUpdates;
-use rest::while_there;
 
 /// After so long without a byte all memory that a connection does not need is given back, milliseconds.
 const IDLE_MS: u64 = 1_000;
@@ -217,7 +216,7 @@ impl Relay {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
                     let keys = self.context.keys(request);
-                    let Some(keys) = Box::pin(while_there(&self.client.stream, keys)).await else {
+                    let Some(keys) = Box::pin(self.client.stream.while_there(keys)).await else {
                         break false;
                     };
                     if let Ok(keys) = &keys {

@@ -72,9 +72,20 @@ impl Stream {
         }
     }
 
+    /// Waits for what a statement of this client needs before anything of it goes out; `None`: the client has ended meanwhile. The server's connection goes with
+    /// it, as the server itself ends a statement that waits for a table's lock for a client that is gone: clients that give up and come again would else
+    /// take up more and more of its connections. A client that has only closed its sending side looks the same.
+    pub(crate) async fn while_there<T>(&self, awaited: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.ended() => None,
+            came = awaited => Some(came),
+        }
+    }
+
     /// Returns when the peer has ended, or the connection broke. What is there to be read before stays there, and wakes nobody. With TLS it is the end of
     /// the connection that it is spoken on.
-    pub(crate) async fn ended(&self) {
+    async fn ended(&self) {
         let mut plain = self;
         while let Stream::Tls(stream) = plain {
             plain = stream.get_ref().0;

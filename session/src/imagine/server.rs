@@ -12,9 +12,9 @@ use keywright_wire::rows::{TextResult, write_column, write_integer_column, write
 use crate::answer::last_insert_id::ASK_LAST_INSERT_ID;
 use crate::connection::Connection;
 use crate::insert::loading::START;
+use crate::server::column_names::ASK_RESULTS_CHARSET;
 use crate::server::context::{Named, probe};
 use crate::server::probe::Probe;
-use crate::server::results_charset::ASK_RESULTS_CHARSET;
 use crate::server::temporary::SHOW_CREATE;
 use crate::step::KeyRequest;
 

@@ -16,7 +16,7 @@ use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 use crate::insert::at_fence::{Answered, AtFence};
 use crate::insert::leaves_out::{LeavesOut, Native};
-use crate::insert::warnings::{Told, Warnings};
+use crate::insert::warnings::{Listed, Warnings};
 use crate::job::{Job, Next, Turn, Work};
 use crate::step::Step;
 
@@ -148,11 +148,11 @@ impl Connection {
 
     /// The list of its warnings, or a part.
     fn answer_left_out(&mut self, passed: PassedOn, asked: Warnings, answer: &[u8]) -> Job {
-        let is_left_out = match asked.told(answer, AT_FENCE_WARNING) {
-            Told::Next(next) => return self.ask_passed_warnings(passed, next),
+        let is_left_out = match asked.listed(answer, AT_FENCE_WARNING) {
+            Listed::Next(next) => return self.ask_passed_warnings(passed, next),
             // Whether rows were left out nobody knows, where it is no list.
-            Told::Has | Told::NoList => true,
-            Told::HasNot => false,
+            Listed::Has | Listed::NoList => true,
+            Listed::HasNot => false,
         };
         let PassedOn {
             after,
@@ -221,15 +221,15 @@ impl Connection {
     ) -> Job {
         // The client has not asked for them.
         self.shown_row_count = Some(answered.affected_rows);
-        match asked.told(answer, AT_FENCE_WARNING) {
+        match asked.listed(answer, AT_FENCE_WARNING) {
             // Whether rows were left out is not known.
-            Told::NoList => {
+            Listed::NoList => {
                 self.finish(answered.after, answered.end);
                 self.fail_own(answer)
             }
-            Told::Next(next) => self.ask_warnings(header, answered, next),
-            Told::Has => AtFence::begin(self, header, answered),
-            Told::HasNot => {
+            Listed::Next(next) => self.ask_warnings(header, answered, next),
+            Listed::Has => AtFence::begin(self, header, answered),
+            Listed::HasNot => {
                 self.down.extend_from_slice(&answered.answer);
                 self.finish(answered.after, answered.end);
                 Job::Answered

@@ -18,7 +18,7 @@ pub(crate) struct Warnings {
 
 /// What a part of the list says.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum Listed {
     /// It has a warning with this number.
     Has,
     /// The list has none.
@@ -49,14 +49,14 @@ impl Warnings {
     }
 
     /// Whether the list has a warning with this number, as far as the answer says.
-    pub(crate) fn told(self, answer: &[u8], number: &[u8]) -> Told {
+    pub(crate) fn listed(self, answer: &[u8], number: &[u8]) -> Listed {
         let Some(packets) = packets(answer) else {
-            return Told::NoList;
+            return Listed::NoList;
         };
         // Level, number, text.
         let is_list = packets.first().is_some_and(|(_, first)| *first == [3]);
         let Some(rows) = packets.get(4..).filter(|_| is_list) else {
-            return Told::NoList;
+            return Listed::NoList;
         };
         let mut numbers = rows.iter().filter_map(|(_, row)| {
             let mut row = Reader(row);
@@ -64,13 +64,13 @@ impl Warnings {
             row.text()
         });
         if numbers.any(|its| its == number) {
-            return Told::Has;
+            return Listed::Has;
         }
         let is_full = rows.len() > usize::from(ROWS_AT_ONCE_MAX);
         let before = self.before.saturating_add(ROWS_AT_ONCE_MAX);
         match is_full && before < self.count {
-            true => Told::Next(Self { before, ..self }),
-            false => Told::HasNot,
+            true => Listed::Next(Self { before, ..self }),
+            false => Listed::HasNot,
         }
     }
 }

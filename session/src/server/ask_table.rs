@@ -9,10 +9,10 @@ use keywright_wire::packets::{
 use crate::connection::Connection;
 use crate::job::Job;
 use crate::rules::{KeyColumnState, Rule};
+use crate::server::column_names::ASK_RESULTS_CHARSET;
 use crate::server::context::Named;
 use crate::server::probe::Probe;
 use crate::server::question::{KeyThere, Question, says_no_table};
-use crate::server::results_charset::ASK_RESULTS_CHARSET;
 use crate::step::Step;
 
 /// Error numbers of the server: no such column, no privilege to read the table, or the column.

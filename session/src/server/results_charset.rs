@@ -1,19 +1,6 @@
-//! Names of columns as the server tells them: in the character set of the client's results, which need not be that of its texts. Which one it is
-//! is asked for only where a name may be another one in the texts.
+//! The character set of the client's results, in which the server tells names of columns, and which need not be that of its texts: pure.
 
-use keywright_rewrite::{CharsetClass, ResultColumn};
-use keywright_wire::bytes::Reader;
-use keywright_wire::packets::only_row;
-use keywright_wire::protocol::NULL;
-
-use crate::connection::Connection;
-use crate::job::Job;
-
-/// Asks for it. One row of text, in no character set of the client's choice.
-pub(crate) const ASK_RESULTS_CHARSET: &[u8] =
-    b"SELECT CAST(@@session.character_set_results AS BINARY) r LIMIT 1";
-/// The columns of the answer.
-const COLUMNS: usize = 1;
+use keywright_rewrite::CharsetClass;
 
 /// What stands in place of a character that the character set has not.
 const REPLACEMENT: u8 = b'?';
@@ -33,7 +20,7 @@ pub(crate) enum ResultsCharset {
 
 impl ResultsCharset {
     /// By its name; `None`: the server converts nothing.
-    fn of_name(name: Option<&[u8]>) -> Self {
+    pub(super) fn of_name(name: Option<&[u8]>) -> Self {
         let Some(name) = name else {
             return Self::Utf8;
         };
@@ -51,7 +38,12 @@ impl ResultsCharset {
     }
 
     /// A name as it stands in texts of that character set and class; `None`: that cannot be told.
-    fn in_texts(&self, name: &[u8], charset: &[u8], class: CharsetClass) -> Option<Vec<u8>> {
+    pub(super) fn in_texts(
+        &self,
+        name: &[u8],
+        charset: &[u8],
+        class: CharsetClass,
+    ) -> Option<Vec<u8>> {
         let is_utf8 = class == CharsetClass::Safe;
         let decoded = match self {
             Self::Utf8 => return (is_utf8 || name.is_ascii()).then(|| name.to_vec()),
@@ -86,63 +78,9 @@ impl ResultsCharset {
 }
 
 /// Whether a name that the server has told may be another one in texts.
-fn may_differ(name: &[u8]) -> bool {
+pub(super) fn may_differ(name: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii() && *byte != 0 && *byte != REPLACEMENT;
     !name.iter().all(is_plain)
-}
-
-impl Connection {
-    /// The columns of a table by their names in texts: none where that cannot be told of all. `None`: the character set must be asked for first.
-    pub(super) fn columns_in_texts(&self, names: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
-        if !names.iter().any(|name| may_differ(name)) {
-            return Some(names);
-        }
-        let results = self.context.results.as_ref()?;
-        let in_texts = names.iter().map(|name| self.name_in_texts(results, name));
-        Some(in_texts.collect::<Option<Vec<_>>>().unwrap_or_default())
-    }
-
-    /// The same of a query's result, where a column whose name cannot be told has none. Names that go beyond ASCII are put into no text.
-    pub(super) fn result_in_texts(&self, result: Vec<ResultColumn>) -> Option<Vec<ResultColumn>> {
-        // No name has this byte, unless each of its characters has several.
-        if !result.iter().any(|column| column.name.contains(&0)) {
-            return Some(result);
-        }
-        let results = self.context.results.as_ref()?;
-        let in_texts = result.into_iter().map(|column| ResultColumn {
-            name: self
-                .name_in_texts(results, &column.name)
-                .unwrap_or_default(),
-            ..column
-        });
-        Some(in_texts.collect())
-    }
-
-    fn name_in_texts(&self, results: &ResultsCharset, name: &[u8]) -> Option<Vec<u8>> {
-        let context = &self.context;
-        results.in_texts(
-            name,
-            context.text_modes.client_charset(),
-            context.modes.charset,
-        )
-    }
-
-    /// The answer to [`Question::ResultsCharset`](crate::server::question::Question::ResultsCharset).
-    pub(crate) fn answer_results_charset(&mut self, answer: &[u8]) -> Job {
-        let Some(row) = only_row(answer, COLUMNS, self.deprecates_eof()) else {
-            return self.fail_own(answer);
-        };
-        let name = match row.first().copied() {
-            Some(NULL) => None,
-            Some(_) | None => match Reader(row).text() {
-                Some(name) => Some(name),
-                None => return self.fail_own(answer),
-            },
-        };
-        self.context.results = Some(ResultsCharset::of_name(name));
-        self.table_report.are_names_unread = false;
-        Job::Idle
-    }
 }
 
 #[cfg(test)]

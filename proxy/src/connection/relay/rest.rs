@@ -9,7 +9,6 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Activity, Halt, IDLE_MS, Relay};
-use crate::connection::stream::Stream;
 use crate::in_force::updates::ConfigUpdates;
 use crate::schema::new_tables::ANSWER_MS_MAX;
 
@@ -18,17 +17,6 @@ use crate::schema::new_tables::ANSWER_MS_MAX;
 const LOOK_MS: u64 = 500;
 /// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
 const AT_FENCE_MS_MAX: u64 = 3_000;
-
-/// Waits for what a statement needs before anything of it goes out; `None`: its client has ended meanwhile. The server's connection goes with it, as the server
-/// itself ends a statement that waits for a table's lock for a client that is gone: clients that give up and come again would else take up more and
-/// more of its connections. A client that has only closed its sending side looks the same.
-pub(super) async fn while_there<T>(client: &Stream, awaited: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        () = client.ended() => None,
-        came = awaited => Some(came),
-    }
-}
 
 impl Relay {
     /// What is done when there is nothing to do.
@@ -171,7 +159,7 @@ impl Relay {
         let limit = Duration::from_millis(limit);
         let until = *self.waits.for_rules.get_or_insert(Instant::now() + limit);
         let other = timeout_at(until, updates.wait_for(before));
-        let Some(other) = while_there(&self.client.stream, other).await else {
+        let Some(other) = self.client.stream.while_there(other).await else {
             return false;
         };
         if other.is_err() {
@@ -201,7 +189,7 @@ impl Relay {
             let look_at = until.min(now + Duration::from_millis(LOOK_MS));
             // With another answer or without: it is the session that knows.
             let answered = timeout_at(look_at, self.context.new_tables.answered(answers));
-            if while_there(&self.client.stream, answered).await.is_none() {
+            if self.client.stream.while_there(answered).await.is_none() {
                 return false;
             }
             match self.session.still_awaits() {
