@@ -15,12 +15,12 @@ pub(super) struct OwnTime {
     /// The attempt that is under way. A number alone comes again in a store that was put back.
     attempt: Option<((u64, Option<String>), Instant)>,
     /// By program.
-    heard: BTreeMap<String, Heard>,
+    heard: BTreeMap<String, LastSaid>,
 }
 
 /// What a program has said last.
 #[derive(Debug)]
-struct Heard {
+struct LastSaid {
     /// When, by the store's clock, and for which attempt its statements wait.
     said: (u64, Option<u64>),
     /// Since when that is known.
@@ -51,7 +51,7 @@ impl OwnTime {
             let since = before.map_or(answered, |its| its.since);
             peer.silent_ms = peer.silent_ms.max(between_ms(since, asked));
             self.heard
-                .insert(peer.program.clone(), Heard { said, since });
+                .insert(peer.program.clone(), LastSaid { said, since });
         }
     }
 }
