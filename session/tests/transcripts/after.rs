@@ -385,11 +385,6 @@ fn after_a_function_was_called_temporary_tables_are_asked_about() {
             "INSERT INTO t (a) VALUES (f())",
             vec![fence()],
         ),
-        (
-            Mode::Rewrite,
-            "INSERT INTO t (id, a) SELECT b, f(a) FROM u",
-            vec![described(&["id", "a"]), ok(1, 0)],
-        ),
     ] {
         let mut program = Program::new(mode);
         let r = &mut program.r;

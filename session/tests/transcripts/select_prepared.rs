@@ -162,7 +162,7 @@ fn a_zero_means_what_it_meant_when_prepared() {
     for (text, parameters) in [
         ("INSERT INTO t (id, a) SELECT 0, a FROM u WHERE a > ?", 4),
         ("INSERT INTO t (id, a) VALUES (0, ?)", 2),
-        ("INSERT INTO t (id, a) VALUES (NULL, 1), (DEFAULT, ?)", 2),
+        ("INSERT INTO t (id, a) VALUES (NULL, 1), (DEFAULT, ?)", 3),
     ] {
         let (mut r, _) = with(text, parameters);
         r.query("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");

@@ -297,7 +297,9 @@ fn one_that_comes_and_goes_is_asked_for_twice() {
         assert!(has(&r.answer(&no_table), "SELECT 1 FROM"));
         let sent = r.answer(&described(&["1"]));
         assert_eq!(has(&sent, "SELECT `id` FROM"), is_first, "{sent:?}");
+        assert_eq!(has(&sent, "INSERT INTO"), !is_first, "{sent:?}");
     }
+    r.answer(&prepared(9, 0));
     assert_eq!(r.s.awaited_answer(), Some(r.schema.answers()));
     assert!(r.requests.is_empty());
 }
