@@ -232,14 +232,14 @@ fn a_row_that_cannot_be_read_spoils_no_other(engine: Engine) -> Result<()> {
             }
         };
         for change in [
-            "UPDATE keywright_user_grant SET rights = 'use;create' WHERE user_name = 'app' AND name_pattern = 'bank'",
+            "UPDATE keywright_user_grant SET rights = 'use+create' WHERE user_name = 'app' AND name_pattern = 'bank'",
             "DELETE FROM keywright_user WHERE name = 'gone'",
             "UPDATE keywright_user_version SET version = 'changed by hand'",
         ] {
             schema.sql(change)?;
         }
         until("the removal", || !has(&users, "gone")).await;
-        let right = "a right of user \"app\": column \"rights\" holds use;create on bank";
+        let right = "a right of user \"app\": column \"rights\" holds use+create on bank";
         let left_out = [vec![right.to_owned()], odd].concat();
         let followed = users.table().unwrap();
         for table in [&*followed, &keys.users().await?] {
