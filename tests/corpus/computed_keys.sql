@@ -298,6 +298,7 @@ LOCK TABLES t WRITE, u READ;
 @text
 @refused a subquery as key
 INSERT INTO t (id, a) VALUES ((SELECT MAX(id) FROM u), 2);
+SELECT COUNT(*) FROM t;
 UNLOCK TABLES;
 @text
 INSERT INTO t (id, a) VALUES ((SELECT MAX(id) FROM u), 3);
