@@ -49,18 +49,49 @@ pub(super) async fn with_newest(
         return Ok(row);
     };
     let server: Option<String> = column(found, "server")?;
-    let select = format!(
-        "SELECT MAX(reserved_ms) AS newest_ms FROM {} WHERE server = ?",
-        store.segment_table
-    );
-    let newest = link
-        .first(select, values![server.unwrap_or_default()])
-        .await?;
-    let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
-    let known_ms = newest_ms.flatten().unwrap_or(last.at_ms);
-    let at_ms = last.at_ms.max(known_ms.saturating_sub(DISORDER_MS_MAX));
+    let server = server.unwrap_or_default();
+    let Some(newest_ms) = newest_of(store, link, &server).await? else {
+        return Ok(row);
+    };
+    // The one that wrote the row may have come back under its name, without what it had lost: then it is no witness of what it wrote before.
+    if another_between(store, link, &server, (last.at_ms, newest_ms)).await? {
+        return Ok(row);
+    }
+    let at_ms = last.at_ms.max(newest_ms.saturating_sub(DISORDER_MS_MAX));
     let last = Some(LastReservation { at_ms, ..last });
     Ok(TagRow { last, ..row })
+}
+
+/// When a server wrote its newest reservation that is here, milliseconds.
+async fn newest_of(
+    store: &Store,
+    link: &mut Link,
+    server: &str,
+) -> Result<Option<i64>, StoreError> {
+    let table = &store.segment_table;
+    let select = format!("SELECT MAX(reserved_ms) AS newest_ms FROM {table} WHERE server = ?");
+    let newest = link.first(select, values![server]).await?;
+    let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
+    Ok(newest_ms.flatten())
+}
+
+/// Whether another server was written to between two moments of one, or after the first of them, unless it is the one that is asked.
+async fn another_between(
+    store: &Store,
+    link: &mut Link,
+    server: &str,
+    (from_ms, to_ms): (i64, i64),
+) -> Result<bool, StoreError> {
+    let select = format!(
+        "SELECT COUNT(*) AS others FROM {} WHERE server <> ? AND reserved_ms > ? AND (server <> ? OR reserved_ms < ?)",
+        store.segment_table
+    );
+    let here = link.server.identity.clone();
+    let counted = link
+        .first(select, values![server, from_ms, here, to_ms])
+        .await?;
+    let others: Option<i64> = counted.map(|row| column(&row, "others")).transpose()?;
+    Ok(others != Some(0))
 }
 
 /// The same, also of one whose bound was put back.
