@@ -88,7 +88,7 @@ pub use read::constant::{AsInteger, Care, Meaning, double_as_integer, text_as_in
 pub use read::doubtful_quotes::{doubtful_quotes_end, has_doubtful_quotes};
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
-pub use read::key_value::KeyForm;
+pub use read::key_wanted::KeyForm;
 pub use read::kind_facts::{KindFacts, RowsFrom, SeesLastInsertId, StateChange, unread_kind};
 pub use read::last_insert_id::{
     LastInsertIdChange, LastInsertIdUse, last_insert_id_change, last_insert_id_use,

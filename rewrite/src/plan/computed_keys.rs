@@ -8,7 +8,7 @@ use crate::plan::key_column::KeyColumn;
 use crate::plan::row_sites::KeyPosition;
 use crate::read::computed::Computed;
 use crate::read::insert::{Insert, Source};
-use crate::read::key_value::{KeyForm, Wanted};
+use crate::read::key_wanted::{KeyForm, Wanted};
 use crate::refusal::{KeyExpression, Unread, Unsupported};
 
 /// Keys of one statement that the server is asked for at most. MySQL has at most 4096 columns in a result.
@@ -240,7 +240,7 @@ mod tests {
     use crate::plan::key_column::KeyColumn;
     use crate::read::insert::Insert;
     use crate::read::insert_head::InsertHead;
-    use crate::read::key_value::KeyForm;
+    use crate::read::key_wanted::KeyForm;
 
     /// What the server is asked for a statement on a table with the key `id`.
     fn asked(text: &str, is_strict: bool) -> Option<(String, String)> {

@@ -7,7 +7,7 @@ use crate::plan::key_column::{KeyColumn, all_listed, full_list, listed};
 use crate::plan::row_sites::{KeyPosition, Walked};
 use crate::read::constant::Care;
 use crate::read::insert::{Columns, Insert, Source};
-use crate::read::key_value::{KeyForm, Wanted};
+use crate::read::key_wanted::{KeyForm, Wanted};
 use crate::refusal::{Unread, Unsupported};
 
 impl Insert {
@@ -219,7 +219,7 @@ pub(crate) mod tests {
     use crate::plan::key_column::KeyColumn;
     use crate::read::insert::Insert;
     use crate::read::insert_head::InsertHead;
-    use crate::read::key_value::KeyForm;
+    use crate::read::key_wanted::KeyForm;
     use crate::refusal::Unread;
 
     /// The plan of an INSERT whose table has the key `id`, which something else reads as LAST_INSERT_ID() or not.

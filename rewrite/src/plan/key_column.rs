@@ -1,7 +1,7 @@
 //! The column that gets the keys, and how it comes into lists of columns.
 
 use crate::lex::quote::quote_name;
-use crate::read::key_value::KeyForm;
+use crate::read::key_wanted::KeyForm;
 
 /// The column that gets the keys.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use crate::plan::key_column::KeyColumn;
 use crate::plan::query_columns::{NoKey, write_guard};
 use crate::plan::row_sites::KeyPosition;
 use crate::read::insert::{Insert, Source};
-use crate::read::key_value::{KeyForm, Wanted};
+use crate::read::key_wanted::{KeyForm, Wanted};
 use crate::refusal::Unread;
 
 /// A key that is a query.

@@ -11,7 +11,7 @@
 use crate::lex::name::NameSpan;
 use crate::modes::Modes;
 use crate::plan::key_column::KeyColumn;
-use crate::read::key_value::KeyForm;
+use crate::read::key_wanted::KeyForm;
 use crate::read::load_data::{Load, with};
 use crate::refusal::{LoadConstruct, Unread, Unsupported};
 

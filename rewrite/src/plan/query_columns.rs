@@ -15,7 +15,7 @@ use crate::plan::key_column::KeyColumn;
 use crate::plan::row_sites::KeyPosition;
 use crate::plan::select_plan::Edit;
 use crate::read::insert::{Insert, Source};
-use crate::read::key_value::KeyForm;
+use crate::read::key_wanted::KeyForm;
 use crate::read::query::clause::{Clause, Clauses};
 use crate::read::query::outline::{Item, Outline, Tail};
 use crate::refusal::{KeyExpression, SelectConstruct, Unread, Unsupported};

@@ -3,7 +3,8 @@
 use crate::lex::cursor::Cursor;
 use crate::lex::scan::Scanned;
 use crate::plan::site::{KeyParameter, Site, SiteKind, site_kind};
-use crate::read::key_value::{Found, Value, Wanted};
+use crate::read::key_value::Found;
+use crate::read::key_wanted::{Value, Wanted};
 use crate::refusal::{Unread, Unsupported};
 
 /// Where the key stands in a row.

@@ -6,7 +6,7 @@ use crate::lex::token::{Kind, Token};
 use crate::modes::Flavour;
 use crate::plan::row_sites::{KeyPosition, Walked};
 use crate::plan::site::SiteKind;
-use crate::read::key_value::{Value, Wanted};
+use crate::read::key_wanted::{Value, Wanted};
 use crate::refusal::{Unread, Unsupported};
 
 /// For how many rows memory is taken before they are read.

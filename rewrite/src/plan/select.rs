@@ -23,7 +23,7 @@ use crate::plan::select_plan::{Counter, QueryPlan, Spread};
 use crate::plan::site::site_kind;
 use crate::plan::table_of_with::Query;
 use crate::read::insert::{Columns, Insert, Source};
-use crate::read::key_value::{KeyForm, Value, Wanted};
+use crate::read::key_wanted::{KeyForm, Value, Wanted};
 use crate::read::query::clause::Clause;
 use crate::read::query::cross_check::{Comparison, SecondReading};
 use crate::read::query::outline::{Item, Outline, Tail, with};

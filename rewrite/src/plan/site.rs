@@ -1,6 +1,6 @@
 //! Where keys go in the text.
 
-use crate::read::key_value::Value;
+use crate::read::key_wanted::Value;
 
 /// Where a row's key goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::lex::name::TableName;
 use crate::lex::quote::{quote_name, quote_string};
 use crate::lex::token::Kind as TokenKind;
 use crate::modes::Modes;
-use crate::read::key_value::KeyForm;
+use crate::read::key_wanted::KeyForm;
 use crate::read::statement_kind::Kind;
 use crate::refusal::Unread;
 
@@ -160,7 +160,7 @@ mod tests {
     use super::{NextValue, next_value};
     use crate::lex::name::TableName;
     use crate::modes::{Flavour, Modes, Server};
-    use crate::read::key_value::KeyForm;
+    use crate::read::key_wanted::KeyForm;
     use crate::read::statement_kind::{Kind, kind};
     use keywright_core::KeyBatch;
 

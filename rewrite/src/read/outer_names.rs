@@ -5,7 +5,7 @@ mod level;
 use crate::lex::cursor::Cursor;
 use crate::lex::name::{TableName, undouble};
 use crate::lex::token::{Kind, Token};
-use crate::read::key_value::Wanted;
+use crate::read::key_wanted::Wanted;
 use crate::read::outer_names::level::{Level, Part, Place};
 use crate::refusal::Unread;
 
