@@ -7,3 +7,4 @@ mod moves;
 mod rules;
 mod surroundings;
 mod told;
+mod unmatched;
