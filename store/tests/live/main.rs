@@ -45,6 +45,7 @@ mod put_back;
 mod restored;
 mod returned;
 mod rewound;
+mod rewound_kept;
 mod rewound_leases;
 mod rewound_rests;
 mod segments;

@@ -11,7 +11,8 @@ use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag,
 };
 use crate::others::LEAF;
-use crate::rewound::{start_keeping, start_keeping_behind, take};
+use crate::rewound::{GOES_ON_MAX, take};
+use crate::rewound_kept::{start_keeping, start_keeping_behind};
 
 on_engines!(
     a_rest_that_is_there_again_is_not_given_twice,
@@ -23,9 +24,6 @@ fn on_mysql() -> Result<()> {
     a_rest_that_is_there_again_is_not_given_twice(Engine::MySql)?;
     nothing_is_handed_back_to_a_tag_that_went_back(Engine::MySql)
 }
-
-/// How long it may take until a program sees that somebody has said how far ids were given.
-const GOES_ON_MAX: Duration = Duration::from_secs(30);
 
 /// More keys than are left of any range, in sevens.
 const ROUNDS_MAX: usize = 100;
