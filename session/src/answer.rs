@@ -1,7 +1,9 @@
 //! Answers: LAST_INSERT_ID() and ROW_COUNT() as native auto-increment shows them ([`reply`], [`last_insert_id`]), what is passed on
-//! untouched ([`passing`]) and what that changes ([`after`], [`finish`]), and what clients are told otherwise ([`errors`], [`refuse`]).
+//! untouched ([`passing`]), what that sees and makes of them ([`effect`]) and what else it changes ([`after`], [`finish`]), and what clients
+//! are told otherwise ([`errors`], [`refuse`]).
 
 pub(crate) mod after;
+mod effect;
 pub(crate) mod errors;
 pub(crate) mod finish;
 pub(crate) mod last_insert_id;
