@@ -1,7 +1,8 @@
-//! Users of key ports as they are in force: who is let in, and what each may. [`secret`]: their passwords; `login`: how they are looked at; `turns`:
-//! in which order.
+//! Users of key ports as they are in force: who is let in, and what each may. [`secret`]: their passwords; `login`: how they are looked at;
+//! `remembered`: what is known without looking; `turns`: in which order.
 
 pub(crate) mod login;
+mod remembered;
 pub mod secret;
 pub(crate) mod turns;
 

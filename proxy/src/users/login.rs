@@ -1,22 +1,16 @@
-//! How logins are looked at: argon2 once per user and password, and from memory after that.
-//!
-//! What is remembered is no password: HMAC-SHA256 under a key that the process made at random, of the user, the hash that the store keeps, and the
-//! password. So it is of no use to whoever reads the store, and a user who has another password, or was made anew, is looked at again.
+//! How logins are looked at: argon2 once per user and password, in turn and outside the event loop, and from memory after that.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hmac::{Hmac, KeyInit, Mac};
 use keywright_core::Cause;
 use keywright_store::Failure;
 use keywright_store::users::{PasswordHash, User, UserTable};
-use sha2::Sha256;
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
+use crate::users::remembered::{Remembered, Tried, wrong};
 use crate::users::secret::{self, PASSWORD_BYTES_MAX};
 use crate::users::turns::{Line, Place, Turn, Turns};
 
@@ -26,10 +20,6 @@ const LOGIN_WAIT_MS_MAX: u64 = 5_000;
 const PROCESSORS_PER_HASH: usize = 4;
 /// A longer name is nobody's, bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// How long a wrong password is remembered, milliseconds: a program that goes on with one costs nothing.
-const WRONG_MS: u64 = 10_000;
-/// So many at most.
-const WRONG_MAX: usize = 1_000;
 /// What unknown users' passwords are compared with, so that they take as long as those of others: a hash of nothing, as costly as those that
 /// are made.
 const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -47,37 +37,16 @@ pub(crate) type ComingUser = Pin<Box<dyn Future<Output = Result<Arc<User>, Failu
 
 /// Passwords that were right, and those that are looked at.
 pub(crate) struct Logins {
-    /// Nothing where the system has no random numbers: then nothing is remembered.
-    mac: Option<Hmac<Sha256>>,
-    /// By user.
-    right: Mutex<HashMap<String, [u8; 32]>>,
-    /// Until when.
-    wrong: Mutex<HashMap<[u8; 32], Instant>>,
+    remembered: Remembered,
     turns: Arc<Turns>,
-    /// Tells those who wait that a password was right: it may be theirs.
-    learned: watch::Sender<()>,
     nobodys: PasswordHash,
 }
 
-/// Without the key.
+/// Without what is remembered.
 impl fmt::Debug for Logins {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Logins").finish_non_exhaustive()
     }
-}
-
-/// What somebody said, and whose it may be.
-struct Tried {
-    name: Vec<u8>,
-    user: Option<Arc<User>>,
-    password: Vec<u8>,
-}
-
-fn wrong() -> Failure {
-    Failure::new(
-        Cause::PasswordWrong,
-        "invalid username-password pair or user is disabled.",
-    )
 }
 
 fn full() -> Failure {
@@ -107,14 +76,9 @@ impl Logins {
 
     /// So many at once.
     fn hashing(at_once: usize) -> Self {
-        let mut key = [0; 32];
-        let random = getrandom::fill(&mut key).ok();
         Self {
-            mac: random.and_then(|()| Hmac::new_from_slice(&key).ok()),
-            right: Mutex::default(),
-            wrong: Mutex::default(),
+            remembered: Remembered::new(),
             turns: Arc::new(Turns::new(at_once)),
-            learned: watch::Sender::new(()),
             nobodys: PasswordHash::new(NOBODYS),
         }
     }
@@ -136,10 +100,10 @@ impl Logins {
             user: user.and_then(|name| users.get(name)).cloned(),
             password: password.to_vec(),
         };
-        if let Some(known) = self.known(&tried) {
+        if let Some(known) = self.remembered.known(&tried) {
             return Login::Decided(known);
         }
-        self.forget_others(users);
+        self.remembered.forget_others(users);
         let Some(place) = self.turns.join(line) else {
             return Login::Decided(Err(full()));
         };
@@ -149,7 +113,7 @@ impl Logins {
                 Ok(turn) => turn,
                 Err(decided) => return decided,
             };
-            off_the_loop(turn, move || logins.look_at(tried)).await
+            off_the_loop(turn, move || logins.look_at(&tried)).await
         }))
     }
 
@@ -162,10 +126,10 @@ impl Logins {
         mut place: Place,
         tried: &Tried,
     ) -> Result<Turn, Result<Arc<User>, Failure>> {
-        let mut learned = self.learned.subscribe();
+        let mut learned = self.remembered.learned();
         let comes = async {
             loop {
-                if let Some(known) = self.known(tried) {
+                if let Some(known) = self.remembered.known(tried) {
                     return Err(known);
                 }
                 tokio::select! {
@@ -179,7 +143,7 @@ impl Logins {
         let turn = timeout(limit, comes).await;
         let turn = turn.unwrap_or_else(|_| Err(Err(full())))?;
         // Also wrong ones, of which nobody is told.
-        match self.known(tried) {
+        match self.remembered.known(tried) {
             Some(known) => Err(known),
             None => Ok(turn),
         }
@@ -199,81 +163,20 @@ impl Logins {
     }
 
     /// Takes long.
-    fn look_at(&self, tried: Tried) -> Result<Arc<User>, Failure> {
-        let mac = self
-            .mac_of(&tried)
-            .map(|mac| mac.finalize().into_bytes().into());
+    fn look_at(&self, tried: &Tried) -> Result<Arc<User>, Failure> {
         let its = tried.user.as_ref().map(|user| &user.password);
         let is_right = secret::is_right(&tried.password, its.unwrap_or(&self.nobodys));
-        match tried.user.filter(|_| is_right) {
+        match tried.user.as_ref().filter(|_| is_right) {
             Some(user) => {
-                if let Some(mac) = mac {
-                    let name = user.name.as_str().to_owned();
-                    locked(&self.right).insert(name, mac);
-                    self.learned.send_replace(());
-                }
-                Ok(user)
+                self.remembered.note_right(tried, user);
+                Ok(Arc::clone(user))
             }
             None => {
-                if let Some(mac) = mac {
-                    self.remember_wrong(mac);
-                }
+                self.remembered.note_wrong(tried);
                 Err(wrong())
             }
         }
     }
-
-    /// What is known of it without looking.
-    fn known(&self, tried: &Tried) -> Option<Result<Arc<User>, Failure>> {
-        let mac = self.mac_of(tried)?;
-        if let Some(user) = &tried.user {
-            let right = locked(&self.right).get(user.name.as_str()).copied();
-            // Compared in constant time.
-            if right.is_some_and(|right| mac.clone().verify_slice(&right).is_ok()) {
-                return Some(Ok(Arc::clone(user)));
-            }
-        }
-        let mac: [u8; 32] = mac.finalize().into_bytes().into();
-        let until = locked(&self.wrong).get(&mac).copied();
-        (until? > Instant::now()).then(|| Err(wrong()))
-    }
-
-    fn remember_wrong(&self, mac: [u8; 32]) {
-        let now = Instant::now();
-        let mut wrong = locked(&self.wrong);
-        if wrong.len() >= WRONG_MAX {
-            wrong.retain(|_, until| *until > now);
-        }
-        if wrong.len() < WRONG_MAX {
-            wrong.insert(mac, now + Duration::from_millis(WRONG_MS));
-        }
-    }
-
-    /// No two of name, hash and password have the same: each has its length before it. Without a user there is no hash.
-    fn mac_of(&self, tried: &Tried) -> Option<Hmac<Sha256>> {
-        let mut mac = self.mac.clone()?;
-        let hash = tried
-            .user
-            .as_ref()
-            .map_or("", |user| user.password.as_str());
-        for part in [&tried.name, hash.as_bytes(), &tried.password] {
-            mac.update(&part.len().to_le_bytes());
-            mac.update(part);
-        }
-        Some(mac)
-    }
-
-    /// Of users that are no more nothing is remembered, once those are more than there are.
-    fn forget_others(&self, users: &UserTable) {
-        let mut right = locked(&self.right);
-        if right.len() > users.len() {
-            right.retain(|name, _| users.get(name).is_some());
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -343,7 +246,7 @@ mod tests {
         let users = UserTable::new([user("app", secret::hash(other).unwrap())]);
         let again = log_in(&logins, &users, ("app", other)).await;
         assert_eq!(again, (true, app));
-        assert_eq!(super::locked(&logins.right).len(), 1);
+        assert_eq!(logins.remembered.users(), 1);
     }
 
     fn of_machine(number: u8) -> Line {
