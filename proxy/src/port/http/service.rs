@@ -3,69 +3,29 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use hyper::body::{Body as _, Incoming};
 use hyper::http::request::Parts;
 use hyper::service::Service;
 use hyper::{Request, Response};
-use keywright_core::{Cause, KeyBatch};
+use keywright_core::Cause;
 use keywright_store::Failure;
-use tokio::sync::watch;
 
-use crate::config::port::http::HttpLimits;
-use crate::connection::memory::{Memory, Share};
-use crate::in_force::snapshot::ConfigSnapshot;
 use crate::port::access::Who;
 use crate::port::http::accept::{self, Format};
 use crate::port::http::body::whole;
+use crate::port::http::context::HttpContext;
 use crate::port::http::credentials::{self, Asker};
 use crate::port::http::leaf::{self, LeafTeller};
 use crate::port::http::own;
 use crate::port::http::parameters::{Parameters, is_form};
 use crate::port::http::reply::{Reply, ReplyBody};
 use crate::port::http::route::{self, Endpoint, TinyidCall};
-use crate::port::http::socket::Activity;
+use crate::port::http::step::{Step, draining};
+use crate::port::http::taking::{Teller, refuse, take};
 use crate::port::http::tinyid::{self, Wanted};
-use crate::port::issue::KeyRequest;
-use crate::port::keys::{NamedKeys, PortKeys};
-use crate::users::turns::Line;
-
-/// Fewer keys than these ask for no share of the memory for all.
-const FREE_KEYS: u64 = 1_000;
-/// What a key takes until it is sent, with its place in an answer, bytes.
-const KEY_BYTES: usize = 96;
-
-/// Wrong passwords on one connection, behind which it ends.
-const LOGIN_FAILURES_MAX: u32 = 4;
-
-/// What requests draw on.
-pub(super) struct HttpContext {
-    /// The port's place in the configuration.
-    pub(super) port: usize,
-    /// Where the client waits until a password is looked at.
-    pub(super) line: Line,
-    /// What is in force.
-    pub(super) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
-    /// What is bounded.
-    pub(super) limits: HttpLimits,
-    /// What long answers take their room of.
-    pub(super) memory: Arc<Memory>,
-    /// What happens on the connection.
-    pub(super) activity: Arc<Activity>,
-    /// Wrong passwords that came on it.
-    pub(super) login_failures: AtomicU32,
-}
-
-impl HttpContext {
-    /// Whether that was one wrong password too many on this connection.
-    fn is_guessing(&self, failure: &Failure) -> bool {
-        failure.cause() == Cause::PasswordWrong
-            && self.login_failures.fetch_add(1, Ordering::Relaxed) >= LOGIN_FAILURES_MAX
-    }
-}
+use crate::port::keys::PortKeys;
 
 /// Answers the requests of a connection.
 pub(super) struct HttpService(pub(super) Arc<HttpContext>);
@@ -77,14 +37,6 @@ pub(super) struct Answering {
     step: Step,
 }
 
-/// How far an answer is.
-enum Step {
-    /// There.
-    There(Option<Box<Reply>>),
-    /// Its request is not there whole, or its keys are not.
-    Coming(Pin<Box<dyn Future<Output = Reply> + Send>>),
-}
-
 /// What is asked, and by whom.
 struct Asked {
     keys: Arc<PortKeys>,
@@ -94,16 +46,6 @@ struct Asked {
     who: Result<Who, Failure>,
     head: Parts,
 }
-
-/// How keys are told, and why there are none.
-enum Teller {
-    Own(Format),
-    Leaf(LeafTeller),
-    Tinyid(TinyidCall),
-}
-
-/// A request that gets no keys; with its name, if there is such.
-type Refused = (Option<Arc<NamedKeys>>, Failure);
 
 impl Service<Request<Incoming>> for HttpService {
     type Response = Response<ReplyBody>;
@@ -135,20 +77,6 @@ impl Future for Answering {
         let reply = if self.is_last { reply.last() } else { reply };
         self.context.activity.answered();
         Poll::Ready(Ok(reply.into_response()))
-    }
-}
-
-impl Step {
-    fn there(reply: Reply) -> Self {
-        Self::There(Some(Box::new(reply)))
-    }
-
-    async fn into_reply(self) -> Reply {
-        match self {
-            Self::There(Some(reply)) => *reply,
-            Self::There(None) => Reply::failure(Format::Json, &draining()),
-            Self::Coming(coming) => coming.await,
-        }
     }
 }
 
@@ -349,88 +277,4 @@ fn of_tinyid_as(
             Step::there(if is_guess { reply.last() } else { reply })
         }
     }
-}
-
-/// Takes keys, if they are there; else the answer waits for them.
-fn take(
-    context: &Arc<HttpContext>,
-    (keys, who): (&Arc<PortKeys>, &Who),
-    teller: Teller,
-    request: Result<KeyRequest, Refused>,
-) -> Step {
-    let began = Instant::now();
-    let held = request.and_then(|request| match hold(context, request.count()) {
-        Ok(share) => Ok((request, share)),
-        Err(failure) => Err((keys.name(request.named().name.as_bytes()).cloned(), failure)),
-    });
-    let (request, share) = match held {
-        Ok(held) => held,
-        Err((named, failure)) => {
-            let name = named.as_ref().map_or("", |named| named.name.as_str());
-            return Step::there(refuse(keys, name, &teller, &failure));
-        }
-    };
-    if let Some(taken) = request.try_take() {
-        let reply = tell(keys, &request, &teller, &taken).holding(share);
-        request.named().figures.took(1, began.elapsed());
-        return Step::there(reply);
-    }
-    let coming = request.take(context.snapshot.clone(), context.port);
-    let (keys, who) = (Arc::clone(keys), who.clone());
-    Step::Coming(Box::pin(async move {
-        // Rights may have gone while it waited: then the keys are nobody's.
-        let taken = coming.await;
-        let name = request.named().name.as_bytes();
-        let may = who.now(&keys).and_then(|who| who.may_use(name));
-        let reply = match may.and(taken) {
-            Ok(taken) => tell(&keys, &request, &teller, &taken).holding(share),
-            Err(failure) => refuse(&keys, &request.named().name, &teller, &failure),
-        };
-        request.named().figures.took(1, began.elapsed());
-        reply
-    }))
-}
-
-/// Room for so many keys, of the memory for all.
-fn hold(context: &HttpContext, count: u64) -> Result<Option<Share>, Failure> {
-    if count <= FREE_KEYS {
-        return Ok(None);
-    }
-    let mut share = Share::new(Arc::clone(&context.memory));
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    match share.hold(count.saturating_mul(KEY_BYTES)) {
-        true => Ok(Some(share)),
-        false => {
-            let failure = Failure::new(Cause::MemoryFull, "answers fill memory_bytes_max");
-            Err(failure.hint("ask for fewer keys, or again later"))
-        }
-    }
-}
-
-/// Tells keys that were taken. They count as used, whatever becomes of the answer.
-fn tell(keys: &PortKeys, request: &KeyRequest, teller: &Teller, taken: &KeyBatch) -> Reply {
-    let named = request.named();
-    named.figures.gave(taken.len());
-    if let Some(last) = taken.number(taken.len().saturating_sub(1)) {
-        named.figures.gave_last(last);
-    }
-    let told = match teller {
-        Teller::Own(format) => own::told(*format, named, taken),
-        Teller::Leaf(teller) => teller.told(taken),
-        Teller::Tinyid(call) => tinyid::told(*call, taken),
-    };
-    told.unwrap_or_else(|failure| refuse(keys, &named.name, teller, &failure))
-}
-
-fn refuse(keys: &PortKeys, name: &str, teller: &Teller, failure: &Failure) -> Reply {
-    keys.figures.refused(name, failure.cause());
-    match teller {
-        Teller::Own(format) => Reply::failure(*format, failure),
-        Teller::Leaf(teller) => teller.failure(failure),
-        Teller::Tinyid(call) => tinyid::failure(*call, failure),
-    }
-}
-
-fn draining() -> Failure {
-    Failure::new(Cause::Draining, "the program is stopping")
 }
