@@ -2,6 +2,7 @@
 
 mod computed_behind;
 pub(crate) mod computed_keys;
+mod computed_rows;
 pub(crate) mod insert;
 pub(crate) mod insert_plan;
 pub(crate) mod key_column;
