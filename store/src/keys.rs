@@ -5,6 +5,7 @@ mod buckets;
 mod check;
 mod feeding;
 mod followed_users;
+mod generations;
 mod hand_back;
 mod homes;
 mod kept;
@@ -13,6 +14,7 @@ mod moved;
 mod order;
 pub(crate) mod relocation;
 mod several;
+mod source_of;
 mod use_only;
 mod users;
 
@@ -35,17 +37,15 @@ use crate::lease::space::Space;
 use crate::seat::seats::Seats;
 use crate::settings::{FurtherStore, StoreSettings};
 use crate::sources::demand::StoreNews;
-use crate::sources::segment::{SegmentSupply, refilling};
-use crate::sources::source::{Source, Supply};
+use crate::sources::segment::SegmentSupply;
+use crate::sources::source::Source;
 use crate::sources::stats::SourceStats;
-use crate::sources::time::keeper;
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
 use crate::store::look_back::watch;
 use crate::store::{Store, Transaction};
 use crate::switch::commit::SnowflakeStart;
-use crate::switch::space::KeySpace;
 
 pub(crate) use assignments::not_assigned;
 pub use buckets::StoreBuckets;
@@ -187,98 +187,6 @@ impl Keys {
         })))
     }
 
-    /// The source of a spec: the same one for the same spec. It begins to load at once, in the background. [`Keys::use_only`] ends that.
-    ///
-    /// # Errors
-    /// [`Cause::Draining`] after [`Keys::hand_back`].
-    pub fn source(&self, spec: &KeySpec) -> Result<Source, Failure> {
-        if let Some(of_tag) = spec.tag().and_then(|tag| self.further_of(tag)) {
-            return of_tag.source(spec);
-        }
-        match self.over_buckets(spec)? {
-            Some(source) => Ok(source),
-            None => self.source_here(spec),
-        }
-    }
-
-    /// The source of a spec in this store.
-    fn source_here(&self, spec: &KeySpec) -> Result<Source, Failure> {
-        let mut sources = self.sources();
-        if sources.closed {
-            return Err(draining());
-        }
-        if let Some(source) = sources.by_spec.get(spec) {
-            source.want();
-            return Ok(source.clone());
-        }
-        let supply = match spec {
-            KeySpec::Segment(tag) => Supply::Segment(self.segment(&mut sources, tag, Residue::ALL)),
-            KeySpec::Stride(stride) => {
-                Supply::Segment(self.segment(&mut sources, stride.tag(), stride.residue()))
-            }
-            KeySpec::Snowflake => Supply::Time(self.time(&mut sources, Space::Snowflake)),
-            KeySpec::Readable(_) => Supply::Time(self.time(&mut sources, Space::Readable)),
-            KeySpec::Uuid { version, form } => {
-                Supply::Uuid(Arc::clone(&self.0.uuids), *version, *form)
-            }
-        };
-        let source = Source::new(spec.clone(), self.0.settings.limits.range_ids_max, supply);
-        source.want();
-        sources.by_spec.insert(spec.clone(), source.clone());
-        Ok(source)
-    }
-
-    fn segment(&self, sources: &mut Sources, tag: &Tag, residue: Residue) -> Arc<SegmentSupply> {
-        let key = (tag.clone(), residue);
-        if let Some(supply) = sources.segments.get(&key) {
-            return Arc::clone(supply);
-        }
-        let limits = self.0.settings.limits;
-        let name = match residue {
-            Residue::ALL => format!("segment:{tag}"),
-            residue => format!("stride:{tag} {}/{}", residue.remainder(), residue.modulus()),
-        };
-        let seat = self.0.seats.of(tag, &self.0.clock);
-        let supply = SegmentSupply::new(name, (tag.clone(), residue), &limits, seat);
-        let hiding = self.0.settings.hidden.of(tag).cloned();
-        let supply = supply.hiding(hiding).keeping(self.0.keeper.clone());
-        let supply = supply.sharing(Arc::clone(&sources.news));
-        if let Some(bound) = supply.kept_bound() {
-            self.0.store.note_seen(tag, bound);
-        }
-        let supply = Arc::new(supply);
-        if let Some(first) = sources.left_out.get(tag) {
-            supply.leave_out(*first);
-        }
-        sources.segments.insert(key, Arc::clone(&supply));
-        let elsewhere = self.elsewhere_to_ask();
-        let store = Arc::clone(&self.0.store);
-        let task = refilling::run(Arc::clone(&supply), store, elsewhere, limits);
-        sources.tasks.push(self.spawn(task));
-        supply
-    }
-
-    fn time(&self, sources: &mut Sources, space: Space) -> Arc<TimeSupply> {
-        if let Some(supply) = sources.times.iter().find(|supply| supply.space == space) {
-            return Arc::clone(supply);
-        }
-        let limits = self.0.settings.limits;
-        let clock = Arc::clone(&self.0.clock);
-        let supply = Arc::new(TimeSupply::new(
-            space,
-            (
-                self.0.settings.snowflake.clone(),
-                self.0.settings.readable_buckets.is_some(),
-            ),
-            clock,
-            &limits,
-        ));
-        sources.times.push(Arc::clone(&supply));
-        let task = keeper::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
-        sources.tasks.push(self.spawn(task));
-        supply
-    }
-
     /// Runs a task on the store's thread; the receiver sees the sender go when it has ended.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> watch::Receiver<()> {
         let (running, ended) = watch::channel(());
@@ -344,50 +252,6 @@ impl Keys {
 
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.0.clock)
-    }
-
-    /// Follows another generation of keys, after tables went over to them or left them: ranges and leases that were had before are
-    /// dropped, and answers that come late are not believed.
-    pub fn follow(&self, keys: &KeySpace, generation: u64) {
-        self.of_space(
-            keys,
-            |supply| supply.follow(generation),
-            |supply| supply.follow(generation),
-        );
-    }
-
-    /// Tables have left these keys, and something that may still take some is under way: none are given until a generation is followed. What was
-    /// had before is dropped.
-    pub fn leave(&self, keys: &KeySpace) {
-        self.of_space(keys, SegmentSupply::leave, TimeSupply::leave);
-    }
-
-    fn of_space(
-        &self,
-        keys: &KeySpace,
-        of_tag: impl Fn(&SegmentSupply),
-        of_leases: impl Fn(&TimeSupply),
-    ) {
-        let sources = self.sources();
-        match keys {
-            KeySpace::Tag(tag) => {
-                let segments = sources.segments.iter();
-                let its = segments.filter(|((name, _), _)| name == tag);
-                its.for_each(|(_, supply)| of_tag(supply));
-            }
-            KeySpace::Snowflake => {
-                let times = sources.times.iter();
-                let its = times.filter(|supply| supply.space == Space::Snowflake);
-                its.for_each(|supply| of_leases(supply));
-            }
-        }
-    }
-
-    /// The store says which key space a tag is: where that is another one than before, what was reserved is dropped.
-    pub fn meet(&self, tag: &Tag, key_space_id: &str) {
-        let sources = self.sources();
-        let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
-        of_tag.for_each(|(_, supply)| supply.meet(key_space_id));
     }
 
     /// Figures of everything that sources draw from.
