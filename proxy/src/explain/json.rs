@@ -4,7 +4,8 @@ use keywright_session::Mode;
 use keywright_session::imagine::{Decision, Explained};
 use serde::Serialize;
 
-use super::{Counted, Explainer, Summary};
+use super::Explainer;
+use super::summary::{Counted, Met, Summary};
 
 const REWRITTEN: &str = "rewritten";
 const REFUSED: &str = "refused";
@@ -133,7 +134,7 @@ impl Explainer<'_> {
     /// # Errors
     /// The encoder refuses: a fault of this program.
     pub fn report_json(&self, summary: &Summary, notes: Vec<String>) -> serde_json::Result<String> {
-        let outcome = |((_, decision), met): (&(Option<usize>, Counted), &super::Met)| {
+        let outcome = |((_, decision), met): (&(Option<usize>, Counted), &Met)| {
             let (outcome, construct) = match decision {
                 Counted::Rewritten => (REWRITTEN, None),
                 Counted::Refused(construct) => (REFUSED, Some(*construct)),
