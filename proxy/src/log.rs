@@ -69,46 +69,7 @@ fn push_on_one_line(text: &str, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
-
-    use super::{EventLines, lines, on_one_line};
-
-    /// The log, kept.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_name_makes_no_line_of_another_event() {
-        const NAME: &str = "t\r\n2026-11-30T19:09:08.000000Z  INFO forged\u{1b}[2J";
-        let log = Log::default();
-        let kept = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(move || kept.clone())
-            .with_ansi(false)
-            .event_format(EventLines::default())
-            .finish();
-        tracing::subscriber::with_default(subscriber, || {
-            let _inside = tracing::info_span!("connection", client = %NAME).entered();
-            tracing::error!(table = %NAME, "a rule matches {NAME}");
-            tracing::info!("the next");
-        });
-        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        let begun = log.lines().filter(|line| !line.starts_with("    "));
-        assert_eq!(begun.count(), 2, "{log}");
-        assert!(log.ends_with("the next\n"), "{log}");
-        assert!(!log.contains(['\r', '\u{1b}']), "{log:?}");
-    }
+    use super::{lines, on_one_line};
 
     #[test]
     fn lists_keep_their_lines() {

@@ -1,4 +1,4 @@
-//! What the log says of connections: the number of each, and whom it serves.
+//! What the log says: lines of a connection have its number and say whom it serves, and no name makes a line of another event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
@@ -10,6 +10,7 @@ use std::{fs, thread};
 use keywright_proxy::config::Config;
 use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::InForce;
+use keywright_proxy::log::EventLines;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::schema::TableFacts;
 use keywright_proxy::serve::listening::{InheritedSockets, Listening};
@@ -28,6 +29,12 @@ const HEADER: &[u8] =
 /// The log, kept.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -137,7 +144,28 @@ fn lines_of_a_connection_name_it() {
     serves.join().unwrap().unwrap();
     // The socket's file is the listener's; where it has left it, it is ours to remove.
     let _ = fs::remove_file(socket);
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     let named = clients(&log, "upstream cannot be reached");
     assert_eq!(named.into_values().collect::<Vec<_>>(), expected, "{log}");
+}
+
+#[test]
+fn a_name_makes_no_line_of_another_event() {
+    const NAME: &str = "t\r\n2026-11-30T19:09:08.000000Z  INFO forged\u{1b}[2J";
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(log.clone())
+        .with_ansi(false)
+        .event_format(EventLines::default())
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let _inside = tracing::info_span!("connection", client = %NAME).entered();
+        tracing::error!(table = %NAME, "a rule matches {NAME}");
+        tracing::info!("the next");
+    });
+    let log = log.text();
+    let begun = log.lines().filter(|line| !line.starts_with("    "));
+    assert_eq!(begun.count(), 2, "{log}");
+    assert!(log.ends_with("the next\n"), "{log}");
+    assert!(!log.contains(['\r', '\u{1b}']), "{log:?}");
 }
