@@ -264,6 +264,28 @@ fn with_odd(config: ProxyConfig, table: &str) -> ProxyConfig {
     config
 }
 
+/// A program that gives odd numbers of a tag to the table `here` of a database, which has these tables besides; and its configuration.
+fn giving_odd(
+    server: &Upstream,
+    database: &str,
+    tables: &str,
+) -> Result<(ProxyProcess, ProxyConfig)> {
+    server.run(
+        "mysql",
+        &format!(
+            "CREATE DATABASE {database}; USE {database};
+             CREATE TABLE here (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+             {tables}"
+        ),
+    )?;
+    let store = make_store(server, &format!("store_{database}"), &[("t", 1)])?;
+    let config = with_odd(
+        ProxyConfig::before(server, &store),
+        &format!("{database}.here"),
+    );
+    Ok((ProxyProcess::start(config.clone())?, config))
+}
+
 /// Has a program go by another configuration; which of both lines its log says then.
 fn reloaded(proxy: &mut ProxyProcess, config: &ProxyConfig) -> Result<bool> {
     const OUTCOMES: [&str; 2] = [
@@ -283,18 +305,14 @@ fn reloaded(proxy: &mut ProxyProcess, config: &ProxyConfig) -> Result<bool> {
 /// What the program has reserved lies among the ids of such a table, whether the tag is raised before or not.
 fn a_reload_goes_on_above_what_tables_have_that_come_to_a_tag(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE come; USE come;
-         CREATE TABLE here (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE gone LIKE here; CREATE TABLE above LIKE here; CREATE TABLE among LIKE here;
+    let (mut proxy, mut config) = giving_odd(
+        &server,
+        "come",
+        "CREATE TABLE gone LIKE here; CREATE TABLE above LIKE here; CREATE TABLE among LIKE here;
          CREATE TABLE far LIKE here;
          INSERT INTO gone (id) VALUES (40); DELETE FROM gone; INSERT INTO above (id) VALUES (70000);
          INSERT INTO far (id) VALUES (8000000000000000000)",
     )?;
-    let store = make_store(&server, "store_come", &[("t", 1)])?;
-    let mut config = with_odd(ProxyConfig::before(&server, &store), "come.here");
-    let mut proxy = ProxyProcess::start(config.clone())?;
     let insert = |proxy: &ProxyProcess, table: &str| -> Result<u64> {
         let sql = format!("INSERT INTO {table} (a) VALUES (1)");
         Ok(proxy.wire("come")?.run(sql)?.last_insert_id)
@@ -333,15 +351,11 @@ fn a_reload_goes_on_above_what_tables_have_that_come_to_a_tag(flavour: Flavour) 
 
 fn a_reload_that_cannot_see_what_tables_have_is_refused(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE unseen; USE unseen;
-         CREATE TABLE here (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE loose (id BIGINT, a INT, INDEX (a, id)); INSERT INTO loose VALUES (600, 1)",
+    let (mut proxy, config) = giving_odd(
+        &server,
+        "unseen",
+        "CREATE TABLE loose (id BIGINT, a INT, INDEX (a, id)); INSERT INTO loose VALUES (600, 1)",
     )?;
-    let store = make_store(&server, "store_unseen", &[("t", 1)])?;
-    let config = with_odd(ProxyConfig::before(&server, &store), "unseen.here");
-    let mut proxy = ProxyProcess::start(config.clone())?;
     assert!(!reloaded(&mut proxy, &with_odd(config, "unseen.loose"))?);
     assert_has(
         &proxy.log(),
