@@ -127,38 +127,6 @@ fn places_of_dropped_tags_are_used_again() -> Result<()> {
     Ok(())
 }
 
-/// A copy of a template has the template's object ids; with the database's own given, all keys are those of the database that
-/// was dropped.
-#[test]
-fn database_made_again_from_a_template_with_the_same_oid_issues() -> Result<()> {
-    let server = PgServer::builder().start()?;
-    let mut keeper = server.client("postgres")?;
-    keeper.batch_execute("CREATE DATABASE template")?;
-    server
-        .client("template")?
-        .batch_execute("CREATE EXTENSION keywright; SELECT keywright.create_tag('orders')")?;
-    let log = IdLog::new();
-    for _ in 0..2 {
-        keeper.batch_execute("CREATE DATABASE two TEMPLATE template OID 60000")?;
-        let mut two = server.client("two")?;
-        two.batch_execute("SELECT keywright.set_worker_id(9)")?;
-        draw(
-            &mut two,
-            "SELECT snowflake_id() FROM generate_series(1, 400)",
-            &log,
-        )?;
-        draw(
-            &mut two,
-            "SELECT next_biz_id('orders') FROM generate_series(1, 3000)",
-            &IdLog::new(),
-        )?;
-        drop(two);
-        keeper.batch_execute("DROP DATABASE two")?;
-    }
-    log.check()?;
-    Ok(())
-}
-
 /// The clock of a lost primary was ahead by less than keywright.failover_skew_ms_max, and the worker id goes to another database
 /// of the promoted server before the first id.
 #[test]

@@ -1,15 +1,14 @@
 //! A tag that a transaction changes or drops, while others close it, too, and fail: what has committed holds for everybody, whatever transaction he is in.
 
 use keywright_testkit::{
-    IdLog, Pending, PgServer, Result, WAIT_MAX, draw, expect_sql_error, query_i64, wait_until,
+    Pending, PgServer, Result, WAIT_MAX, expect_sql_error, query_i64, wait_until,
 };
 use postgres::Client;
 
-use super::TAG;
-
 const NEXT: &str = "SELECT next_biz_id('orders')";
 const BEFORE: &str = "SELECT keywright.alter_tag('orders', increment => 3, remainder => 1)";
-const CHANGE: &str = "SELECT keywright.alter_tag('orders', increment => 4, remainder => 2)";
+pub(super) const CHANGE: &str =
+    "SELECT keywright.alter_tag('orders', increment => 4, remainder => 2)";
 const ANOTHER: &str = "SELECT keywright.alter_tag('orders', increment => 5, remainder => 0)";
 const DROP: &str = "SELECT keywright.drop_tag('orders')";
 const DROP_DATABASE: &str = "DROP DATABASE two";
@@ -183,25 +182,5 @@ fn a_tag_is_not_dropped_while_somebody_drops_its_sequence() -> Result<()> {
     assert!(error.detail.contains("holds a lock on tag_1"), "{error:?}");
     other.batch_execute("ROLLBACK")?;
     manager.batch_execute(DROP)?;
-    Ok(())
-}
-
-/// The change ends with the session that is thrown out. With a template and the object id of before, all keys come again.
-#[test]
-fn a_database_that_was_dropped_while_a_tag_was_changed_leaves_nothing() -> Result<()> {
-    let server = PgServer::builder().start()?;
-    let mut keeper = server.client("postgres")?;
-    keeper.batch_execute("CREATE DATABASE template")?;
-    server
-        .client("template")?
-        .batch_execute("CREATE EXTENSION keywright; SELECT keywright.create_tag('orders')")?;
-    for _ in 0..2 {
-        keeper.batch_execute("CREATE DATABASE two TEMPLATE template OID 60000")?;
-        let mut two = server.client("two")?;
-        draw(&mut two, TAG, &IdLog::new())?;
-        two.batch_execute("BEGIN")?;
-        two.batch_execute(CHANGE)?;
-        keeper.batch_execute("DROP DATABASE two WITH (FORCE)")?;
-    }
     Ok(())
 }

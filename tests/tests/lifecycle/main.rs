@@ -2,6 +2,7 @@
 
 mod closings;
 mod dropped_tags;
+mod made_again;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};
