@@ -121,18 +121,8 @@ impl Connection {
         };
         let (schema, name) = self.named(table);
         let is_ahead = self.rules.is_ahead(index, schema, name);
-        if insert.needs_columns() {
-            match &self.table_report.columns {
-                None => {
-                    let columns = Question::Columns(table.clone(), index);
-                    return Ok(Planned::Ask(self.first_of_names(columns)));
-                }
-                // A rule that gives keys has failed the statement.
-                Some(_) if self.table_report.missing && !self.rewrites(index) => {
-                    return Ok(Planned::Missing(index));
-                }
-                Some(_) => {}
-            }
+        if let Some(first) = self.before_columns(table, index, insert) {
+            return Ok(first);
         }
         if there == KeyThere::Text {
             return self.plan_of_text((index, rule), insert, text);
@@ -171,6 +161,24 @@ impl Connection {
                 Err((Some(index), Unsupported::KeyNarrow))
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),
+        }
+    }
+
+    /// What comes first where a statement needs the live columns: they are asked for, or there is no such table.
+    fn before_columns(&self, table: &TableName, index: usize, insert: &Insert) -> Option<Planned> {
+        if !insert.needs_columns() {
+            return None;
+        }
+        match &self.table_report.columns {
+            None => {
+                let columns = Question::Columns(table.clone(), index);
+                Some(Planned::Ask(self.first_of_names(columns)))
+            }
+            // A rule that gives keys has failed the statement.
+            Some(_) if self.table_report.missing && !self.rewrites(index) => {
+                Some(Planned::Missing(index))
+            }
+            Some(_) => None,
         }
     }
 

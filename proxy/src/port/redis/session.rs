@@ -146,6 +146,20 @@ impl Session {
         self.phase = Phase::Ending(why);
     }
 
+    /// Why nothing more is read behind so many requests of a turn, if so.
+    fn halts_behind(&self, requests: u32, waiting_bytes: usize, room: &mut Room) -> Option<Halt> {
+        match self.phase {
+            Phase::Serving => {}
+            Phase::Waiting(_) => return Some(Halt::Keys),
+            Phase::Ending(_) => return Some(Halt::End),
+        }
+        let held = self.held.as_ref().map_or(0, Held::bytes);
+        if !self.has_room(waiting_bytes.saturating_add(held), room) {
+            return Some(Halt::Full);
+        }
+        (requests >= self.limits.pipeline_requests_max).then_some(Halt::Turn)
+    }
+
     /// Carries out requests, until one waits, `out` is full, or others are to have their turn.
     pub(super) fn serve(
         &mut self,
@@ -165,17 +179,8 @@ impl Session {
         let mut requests = 0_u32;
         let mut unknown = None;
         let mut halt = loop {
-            match self.phase {
-                Phase::Serving => {}
-                Phase::Waiting(_) => break Halt::Keys,
-                Phase::Ending(_) => break Halt::End,
-            }
-            let held = self.held.as_ref().map_or(0, Held::bytes);
-            if !self.has_room(out.len().saturating_add(held), room) {
-                break Halt::Full;
-            }
-            if requests >= self.limits.pipeline_requests_max {
-                break Halt::Turn;
+            if let Some(halt) = self.halts_behind(requests, out.len(), room) {
+                break halt;
             }
             // Whether it is let in may have changed with the last request.
             let its_limits = limits::of_requests(&self.limits, self.is_let_in());

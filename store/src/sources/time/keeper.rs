@@ -62,21 +62,7 @@ struct Keeper {
 pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limits) {
     let mut backoff = Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max);
     let renew = Duration::from_millis(supply.settings.lease_ms / RENEWALS_PER_LEASE);
-    let mut keeper = Keeper {
-        owner: uuid::Uuid::new_v4().simple().to_string(),
-        holder: holder(),
-        virtual_clock: VirtualClock::default(),
-        held: None,
-        last: None,
-        gone_back_from_ms: None,
-        floor_state: 0,
-        suspended: false,
-        written_boot_ms: 0,
-        restarts: 0,
-        rest_from: Instant::now(),
-        supply,
-        store,
-    };
+    let mut keeper = Keeper::new(supply, store);
     keeper.supply.demand.ask();
     let mut renew_at = Instant::now() + renew;
     // After a failure it is tried again, whether anybody still waits or not.
@@ -135,6 +121,25 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
 type PauseMs = Option<u64>;
 
 impl Keeper {
+    /// It has no lease yet.
+    fn new(supply: Arc<TimeSupply>, store: Arc<Store>) -> Self {
+        Self {
+            owner: uuid::Uuid::new_v4().simple().to_string(),
+            holder: holder(),
+            virtual_clock: VirtualClock::default(),
+            held: None,
+            last: None,
+            gone_back_from_ms: None,
+            floor_state: 0,
+            suspended: false,
+            written_boot_ms: 0,
+            restarts: 0,
+            rest_from: Instant::now(),
+            supply,
+            store,
+        }
+    }
+
     async fn take_over(&mut self) -> Result<(), PauseMs> {
         let settings = &self.supply.settings;
         let readings = self.supply.clock.readings();

@@ -9,8 +9,20 @@ use tracing::warn;
 use super::{Keeper, PauseMs, SUPERSEDED_HINT};
 use crate::failure::Failure;
 use crate::lease::HeldLease;
+use crate::lease::space::Space;
 use crate::sources::demand::Outlook;
 use crate::store::lease_rows::{ExtendLease, Extension};
+
+fn superseded(space: Space) -> Failure {
+    let failure = Failure::new(
+        Cause::Suspended,
+        format!(
+            "leases of {} worker ids are of another generation now than this program follows",
+            space.name()
+        ),
+    );
+    failure.hint(SUPERSEDED_HINT)
+}
 
 impl Keeper {
     /// How many keys the bound is to be extended for, if it is: 0 when nobody waits, but few are left.
@@ -65,15 +77,9 @@ impl Keeper {
             // What is left below the bound goes on, as with ranges of tags.
             Ok(Extension::Superseded) => {
                 self.held = Some(held);
-                let failure = Failure::new(
-                    Cause::Suspended,
-                    format!(
-                        "leases of {} worker ids are of another generation now than this program follows",
-                        supply.space.name()
-                    ),
-                );
-                let failure = failure.hint(SUPERSEDED_HINT);
-                supply.demand.failed(failure, 0, Outlook::MayPass);
+                supply
+                    .demand
+                    .failed(superseded(supply.space), 0, Outlook::MayPass);
                 Err(None)
             }
             Ok(Extension::Lost) => {
