@@ -1,162 +1,16 @@
-//! Keys of every kind keep to what is theirs, however an INSERT comes.
+//! Tags begin and go on above the ids that their tables have.
 
 use keywright_testkit::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
+    Flavour, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
     make_store, wait_until,
 };
 
 keywright_testkit::on_both_flavours!(
-    keys_that_are_not_one_apart_keep_to_their_own,
-    a_small_key_space_is_used_to_its_end,
-    a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
     tags_begin_above_what_tables_have,
     a_reload_goes_on_above_what_tables_have_that_come_to_a_tag,
     a_reload_that_cannot_see_what_tables_have_is_refused,
     a_tag_that_went_back_keeps_no_other_from_being_made,
 );
-
-/// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
-fn insert_in_all_ways(wire: &mut Wire, table: &str, increment: u64) -> Result<Vec<u64>> {
-    let text = format!("INSERT INTO {table} (a) VALUES (1), (2), (3)");
-    let mut firsts = vec![wire.run(&text)?.last_insert_id];
-    let nulls = format!("INSERT INTO {table} VALUES (?, 1), (?, 2), (?, 3)");
-    for (sql, params) in [
-        (&text, &[][..]),
-        (&nulls, &[Param::Null, Param::Null, Param::Null]),
-    ] {
-        let statement = wire.prepare(sql)??;
-        for _ in 0..2 {
-            match wire.execute(&statement, params)?.as_slice() {
-                [Reply::Done(done)] => firsts.push(done.last_insert_id),
-                other => panic!("{sql}: {other:?}"),
-            }
-        }
-    }
-    let ids = firsts
-        .iter()
-        .flat_map(|first| (0..3).map(move |row| first + row * increment));
-    Ok(ids.collect())
-}
-
-fn keys_that_are_not_one_apart_keep_to_their_own(flavour: Flavour) -> Result<()> {
-    let server = Upstream::shared(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE apart; CREATE TABLE apart.stride (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE apart.flake (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE apart.many (a INT); INSERT INTO apart.many VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)",
-    )?;
-    let store = make_store(&server, "store_apart", &[("t", 1)])?;
-    let mut config = ProxyConfig::before(&server, &store)
-        .rule("apart.stride", "stride:t")
-        .rule("apart.flake", "snowflake");
-    config.rules[0].push_str("offset = 2\nincrement = 3\n");
-    config.more = "[snowflake]\nlayout = \"sonyflake\"\nworker_id = 7\n".to_owned();
-    let output = ProxyProcess::said(&config, &["check"])?;
-    assert_has(
-        &output,
-        &[
-            "keys of apart.stride.id are 3 apart",
-            "keys of apart.flake.id are 65536 apart, and auto_increment_increment is 1, by which drivers compute the keys of several rows from the first: no value",
-        ],
-    );
-    let proxy = ProxyProcess::start(config)?;
-    let mut wire = proxy.wire("apart")?;
-    insert_in_all_ways(&mut wire, "stride", 1)?;
-    wire.run("SET auto_increment_increment = 3")?;
-    let drivers = insert_in_all_ways(&mut wire, "stride", 3)?;
-    insert_in_all_ways(&mut wire, "flake", 3)?;
-    // A tick of the layout has 256 keys, which is fewer than the second try's 512, or the first try's 64 so far apart.
-    for (increment, rows) in [(1, 100), (5, 50)] {
-        wire.run(format!("SET auto_increment_increment = {increment}"))?;
-        let select = format!(
-            "INSERT INTO flake (a) SELECT one.a FROM many one, many other WHERE other.a <= {}",
-            rows / 10
-        );
-        assert_eq!(wire.run(&select)?.affected_rows, rows);
-    }
-    let strays = server.run("apart", "SELECT id FROM stride WHERE id % 3 <> 2")?;
-    assert!(strays.is_empty(), "ids of other strides: {strays:?}");
-    // The worker id is behind the sequence in this layout.
-    let strays = server.run("apart", "SELECT id FROM flake WHERE id & 65535 <> 7")?;
-    assert!(strays.is_empty(), "ids of other workers: {strays:?}");
-    for id in drivers {
-        let there = server.run("apart", &format!("SELECT 1 FROM stride WHERE id = {id}"))?;
-        assert_eq!(there.len(), 1, "a driver takes a row to have id {id}");
-    }
-    Ok(())
-}
-
-fn a_small_key_space_is_used_to_its_end(flavour: Flavour) -> Result<()> {
-    let server = Upstream::shared(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE small; CREATE DATABASE store_small;
-         CREATE TABLE small.t (id SMALLINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE small.other (id BIGINT AUTO_INCREMENT PRIMARY KEY);
-         CREATE TABLE small.more LIKE small.other",
-    )?;
-    let store = format!("mysql://root@127.0.0.1:{}/store_small", server.port());
-    let mut config = ProxyConfig::before(&server, &store)
-        .rule("small.t", "segment:small")
-        .rule("small.other", "segment:large")
-        .rule("small.more", "segment:large");
-    for (rule, bits) in config.rules.iter_mut().zip([15, 15, 53]) {
-        rule.push_str(&format!("bits_max = {bits}\n"));
-    }
-    ProxyProcess::said(&config, &["init"])?;
-    let tags = "SELECT tag, id_max, step, step_min FROM keywright_segment ORDER BY id_max";
-    assert_eq!(
-        server.run("store_small", tags)?,
-        [
-            ["small", "32767", "32", "32"],
-            ["large", "9007199254740991", "1000", "1000"]
-        ]
-    );
-    server.run(
-        "store_small",
-        "UPDATE keywright_segment SET hi = 32766 WHERE tag = 'small'",
-    )?;
-    let proxy = ProxyProcess::start(config)?;
-    let mut wire = proxy.wire("small")?;
-    let done = wire.run("INSERT INTO t (a) VALUES (1), (2)")?;
-    assert_eq!(done.last_insert_id, 32766);
-    match wire.query("INSERT INTO t (a) VALUES (3)")?.as_slice() {
-        [Reply::Failed(fault)] => {
-            assert_eq!(fault.errno, 1467);
-            let message = String::from_utf8_lossy(&fault.message);
-            assert_has(&message, &["\"small\"", "exhausted", "32767"]);
-        }
-        other => panic!("{other:?}"),
-    }
-    Ok(())
-}
-
-fn a_number_of_the_servers_own_beside_a_uuid_is_the_last_id(flavour: Flavour) -> Result<()> {
-    let server = Upstream::shared(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE beside; USE beside;
-         CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
-         CREATE TABLE u (id CHAR(36) PRIMARY KEY, n BIGINT AUTO_INCREMENT UNIQUE, a INT UNIQUE)",
-    )?;
-    let store = make_store(&server, "store_beside", &[("t", 100)])?;
-    let config = ProxyConfig::before(&server, &store)
-        .rule("beside.t", "segment:t")
-        .rule("beside.u", "uuid_v7");
-    let proxy = ProxyProcess::start(config)?;
-    let mut wire = proxy.wire("beside")?;
-    let upsert = "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 1";
-    assert_eq!(wire.run(upsert)?.last_insert_id, 100);
-    assert_eq!(wire.run("INSERT INTO u (a) VALUES (1)")?.last_insert_id, 1);
-    assert_eq!(wire.rows("SELECT LAST_INSERT_ID()")?, [["1"]]);
-    wire.run("INSERT INTO t (a) VALUES (2)")?;
-    assert_eq!(wire.run("INSERT INTO u (a) VALUES (2)")?.last_insert_id, 2);
-    // Fails, and leaves it.
-    assert!(wire.run("INSERT INTO t (a) VALUES (2)").is_err());
-    assert_eq!(wire.rows("SELECT LAST_INSERT_ID()")?, [["2"]]);
-    Ok(())
-}
 
 fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
