@@ -32,8 +32,8 @@ pub use elsewhere::elsewhere;
 pub use fence::{apply_fence, left_fences, unfenced};
 pub use finding::{Finding, Severity};
 pub use highest::{
-    Highest, Origin, Unknown, highest_ids, highest_ids_of_new, read_highest_ids,
-    read_highest_ids_of_new,
+    Highest, Origin, Unknown, highest_ids, highest_ids_of_new, highest_ids_of_unfenced,
+    read_highest_ids, read_highest_ids_of_new,
 };
 pub use inspect::{Extent, inspect, replication};
 pub use key_column::{KeyColumn, Partitions};

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured};
-use keywright_proxy::schema::{self, Highest, Origin, Unknown};
+use keywright_proxy::schema::{self, Extent, Highest, Origin, Unknown};
 use keywright_session::{Mode, OnExplicit};
 use keywright_store::{Failure, Keys, TagListing};
 
@@ -56,13 +56,22 @@ impl Stale {
 /// Tags that are to give ids which tables have already; and what is to be said of servers of which that is not known. That the store cannot be
 /// asked is told elsewhere.
 pub(super) async fn stale_tags(config: &Config, keys: &Keys) -> (Vec<Stale>, Vec<String>) {
-    // A rule that gives no keys yet is switched above all ids.
+    stale_among(schema::read_highest_ids(&giving(config)).await, keys).await
+}
+
+/// A rule that gives no keys yet is switched above all ids.
+fn giving(config: &Config) -> Config {
     let gives_keys = |rule: &&Configured| !rule.is_switched || rule.rule.mode == Mode::Rewrite;
-    let config = &Config {
+    Config {
         rules: config.rules.iter().filter(gives_keys).cloned().collect(),
         ..config.clone()
-    };
-    let (highest, unknown) = schema::read_highest_ids(config).await;
+    }
+}
+
+async fn stale_among(
+    (highest, unknown): (Vec<Highest>, Vec<Unknown>),
+    keys: &Keys,
+) -> (Vec<Stale>, Vec<String>) {
     // Behind the tables: ids that were given meanwhile would seem to be still to be given.
     let tags = keys.tags().await.unwrap_or_default();
     let listing = |tag: &Tag| tags.iter().find(|listing| listing.tag == tag.as_str());
@@ -84,9 +93,22 @@ pub(super) async fn stale_tags(config: &Config, keys: &Keys) -> (Vec<Stale>, Vec
     (stale.collect(), unknown.collect())
 }
 
-/// Raises what is stale before anything is given, as `init` does.
+/// Raises what is stale before anything is given, as `init` does, and leaves out what was handed back below the ids of tables that come to a tag. Fences are
+/// set behind it: it goes by those that are missing.
 pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
-    let (stale, unknown) = stale_tags(config, keys).await;
+    let giving = giving(config);
+    let taken = match giving.tags().is_empty() {
+        true => Vec::new(),
+        false => schema::take_all(&giving, Extent::Ids).await,
+    };
+    raise_stale(config, schema::highest_ids(&giving, &taken), keys).await;
+    for its in schema::highest_ids_of_unfenced(&giving, &taken) {
+        leave_out_rests(its, config, keys).await;
+    }
+}
+
+async fn raise_stale(config: &Config, known: (Vec<Highest>, Vec<Unknown>), keys: &Keys) {
+    let (stale, unknown) = stale_among(known, keys).await;
     for unknown in unknown {
         tracing::warn!("{unknown}");
     }
@@ -105,6 +127,45 @@ pub(super) async fn raise_stale_tags(config: &Config, keys: &Keys) {
             ),
             Err(failure) => tracing::warn!(%failure, "{}", its.told(config)),
         }
+    }
+}
+
+/// A tag is above the ids of a table that comes to it, and rests that were handed back may lie among these: none of them is given any more. Where it is not
+/// above them, that was told.
+async fn leave_out_rests(highest: Highest, config: &Config, keys: &Keys) {
+    let Highest { tag, id, table, .. } = &highest;
+    let home = keys.home_of(tag);
+    // An empty table has none. Of a store that gives ranges only, those among the ids are refused anyway.
+    if *id == 0 || home.gives_ranges_only() {
+        return;
+    }
+    // Its store alone: others may be away.
+    let listings = home.by_itself().tags().await;
+    let listing = listings.as_ref().ok().map(|all| listing_of(all, tag));
+    // Where the store does not answer, or does not list it, the tag may be anywhere.
+    let listing = listing.flatten();
+    let is_hidden = listing.is_some_and(|its| its.hiding != Ok(None));
+    let is_stale = listing.is_some_and(|its| *id >= its.next);
+    let (next, step) = listing.map_or((0, 0), |its| (its.next, its.step));
+    let its = Stale {
+        highest: highest.clone(),
+        next,
+        step,
+    };
+    if is_hidden || is_stale || !its.is_in_reach(config) {
+        return;
+    }
+    // By this program, whatever becomes of the store.
+    keys.leave_out(tag, *id);
+    let discarded = match listings {
+        Ok(_) => keys.raise(tag, *id).await.map(drop),
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = discarded {
+        tracing::warn!(
+            %failure,
+            "{table} is new to tag \"{tag}\", and has ids up to {id}: ranges below that others have handed back are not discarded"
+        );
     }
 }
 

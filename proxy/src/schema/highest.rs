@@ -78,7 +78,7 @@ pub async fn read_highest_ids(config: &Config) -> (Vec<Highest>, Vec<Unknown>) {
 
 /// The same out of snapshots.
 pub fn highest_ids(config: &Config, taken: &[Taken<'_>]) -> (Vec<Highest>, Vec<Unknown>) {
-    among(config, taken, None)
+    among(config, taken, Which::All)
 }
 
 /// The highest ids among the tables that come to a tag by a configuration, and had no keys of it by the one `before`, where the switch does not take
@@ -100,7 +100,25 @@ pub fn highest_ids_of_new(
     before: &Config,
     taken: &[Taken<'_>],
 ) -> (Vec<Highest>, Vec<Unknown>) {
-    among(config, taken, Some(before))
+    among(config, taken, Which::New { before })
+}
+
+/// The highest ids among the tables that come to a tag which the switch does not follow, where no configuration is known before: those that lack the fence
+/// which they get as soon as a program gives them keys. Of others nothing is said.
+pub fn highest_ids_of_unfenced(config: &Config, taken: &[Taken<'_>]) -> Vec<Highest> {
+    among(config, taken, Which::Unfenced).0
+}
+
+/// Tables that are looked at, of those with rules.
+#[derive(Clone, Copy)]
+enum Which<'a> {
+    All,
+    /// Those that come to their tags, and had no keys of them by this configuration.
+    New {
+        before: &'a Config,
+    },
+    /// Those of tags that the switch does not follow that are to have their fence, and have none.
+    Unfenced,
 }
 
 /// The numbers that a rule gives, and the column that gets them.
@@ -128,12 +146,14 @@ fn comes_to_a_tag(column: &KeyColumn, config: &Config, before: &Config, rules: &
     holds_numbers && now.is_some() && now != had.and_then(numbers)
 }
 
-/// `before`: only of tables that come to their tags, and had no keys of them by that configuration.
-fn among(
-    config: &Config,
-    taken: &[Taken<'_>],
-    before: Option<&Config>,
-) -> (Vec<Highest>, Vec<Unknown>) {
+/// Whether a table is to have its fence, by a rule of a tag that the switch does not follow, and has none.
+fn lacks_fence(column: &KeyColumn, config: &Config) -> bool {
+    let rule = config.rules.get(column.rule);
+    let wants_fence = rule.is_some_and(|rule| rule.fence && numbers(rule).is_some());
+    wants_fence && column.auto_increment && !column.fenced
+}
+
+fn among(config: &Config, taken: &[Taken<'_>], which: Which<'_>) -> (Vec<Highest>, Vec<Unknown>) {
     let mut all: Vec<Highest> = Vec::new();
     let mut unknown = Vec::new();
     for Taken { listener, snapshot } in taken {
@@ -149,9 +169,13 @@ fn among(
         };
         let mut columns = key_columns(snapshot, config);
         columns.sort_by_key(|column| column.rule);
-        if let Some(before) = before {
-            let rules = plain_rules(before, &snapshot.server);
-            columns.retain(|column| comes_to_a_tag(column, config, before, &rules));
+        match which {
+            Which::All => {}
+            Which::New { before } => {
+                let rules = plain_rules(before, &snapshot.server);
+                columns.retain(|column| comes_to_a_tag(column, config, before, &rules));
+            }
+            Which::Unfenced => columns.retain(|column| lacks_fence(column, config)),
         }
         for column in columns {
             let configured = config.rules.get(column.rule);

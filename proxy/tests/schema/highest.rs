@@ -4,6 +4,7 @@ use keywright_proxy::config::Config;
 use keywright_proxy::schema::{Count, NativeIds};
 use keywright_proxy::schema::{
     Highest, Snapshot, Table, Taken, Unknown, counting, highest_ids, highest_ids_of_new,
+    highest_ids_of_unfenced,
 };
 
 use crate::build::{MARIADB, MYSQL, config, counted, plain, snapshot, with_rules};
@@ -156,6 +157,36 @@ fn a_reload_looks_at_tables_that_come_to_a_tag_only() {
             "127.0.0.1:1: it is away",
         ]
     );
+}
+
+/// Nothing else says then which tables had keys of a tag before.
+#[test]
+fn a_start_looks_at_tables_that_lack_the_fence_of_a_tag_only() {
+    const ODD: &str = "offset = 1\nincrement = 2";
+    let bills_9 = Some("t: 9, the highest id in `shop`.`bills`");
+    let without = format!("{ODD}\nfence = false");
+    let observing = format!("{ODD}\nmode = \"observe\"");
+    for (rule, expected) in [
+        (("shop.*", "stride:t", ODD), bills_9),
+        (("shop.bills", "stride:t", ODD), bills_9),
+        (("shop.orders", "stride:t", ODD), None),
+        // Its tables are never told apart.
+        (("shop.*", "stride:t", without.as_str()), None),
+        (("shop.*", "stride:t", observing.as_str()), None),
+        // The switch takes them over above their ids.
+        (("shop.*", "segment:u", ""), None),
+    ] {
+        let config = with_rules(&[rule]);
+        let tables = vec![
+            with_largest(counted("orders", "bigint", u64::MAX), 40),
+            with_largest(counted("bills", "bigint", 10), 9),
+            with_largest(plain("apps", "bigint"), 70),
+        ];
+        let taken = taken(&config, vec![Ok(snapshot(MYSQL, tables))]);
+        let highest = highest_ids_of_unfenced(&config, &taken);
+        let (highest, _) = lines((highest, Vec::new()));
+        assert_eq!(highest, Vec::from_iter(expected), "{rule:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ keywright_testkit::on_both_flavours!(
     tags_begin_above_what_tables_have,
     a_reload_goes_on_above_what_tables_have_that_come_to_a_tag,
     a_reload_that_cannot_see_what_tables_have_is_refused,
+    a_start_gives_no_rest_among_the_ids_of_a_table_that_comes_to_a_tag,
     a_tag_that_went_back_keeps_no_other_from_being_made,
 );
 
@@ -225,6 +226,48 @@ fn a_reload_that_cannot_see_what_tables_have_is_refused(flavour: Flavour) -> Res
     );
     let done = wire.run("INSERT INTO here (a) VALUES (1)")?;
     assert_eq!(done.last_insert_id, 1);
+    Ok(())
+}
+
+/// The tag is above these ids, and what was handed back of it is below.
+fn a_start_gives_no_rest_among_the_ids_of_a_table_that_comes_to_a_tag(
+    flavour: Flavour,
+) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE starts; USE starts;
+         CREATE TABLE here (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT); CREATE TABLE late LIKE here",
+    )?;
+    let store = make_store(&server, "store_starts", &[("t", 1)])?;
+    let config = with_odd(ProxyConfig::before(&server, &store), "starts.here");
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    let insert = |proxy: &ProxyProcess, table: &str| -> Result<u64> {
+        let sql = format!("INSERT INTO {table} (a) VALUES (1)");
+        Ok(proxy.wire("starts")?.run(sql)?.last_insert_id)
+    };
+    assert_eq!(insert(&proxy, "here")?, 1);
+    proxy.stop()?;
+    // Without such a table it is used.
+    proxy.restart()?;
+    assert_eq!(insert(&proxy, "here")?, 3);
+    proxy.stop()?;
+    let end = "SELECT MAX(end_id) FROM keywright_returned WHERE tag = 't'";
+    let end: u64 = server.run("store_starts", end)?.concat().concat().parse()?;
+    assert!(end > 10, "{end}");
+    server.run(
+        "starts",
+        &format!("INSERT INTO late (id) VALUES ({})", end - 2),
+    )?;
+    proxy.reconfigure(with_odd(config, "starts.late"));
+    proxy.restart()?;
+    let id = insert(&proxy, "late")?;
+    assert!(id > end - 2, "{id} may have been a row's of late");
+    assert!(insert(&proxy, "here")? > id);
+    // It has its fence, and is new no more: what is handed back now is used.
+    proxy.stop()?;
+    proxy.restart()?;
+    assert_eq!(insert(&proxy, "late")?, id + 4);
     Ok(())
 }
 
