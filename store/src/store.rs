@@ -26,6 +26,7 @@ pub(crate) mod returned;
 pub(crate) mod schema;
 mod seen;
 pub(crate) mod switch_commit;
+pub(crate) mod switch_left;
 pub(crate) mod switch_rows;
 mod switch_snowflakes;
 pub(crate) mod tag_admin;

@@ -15,6 +15,7 @@ use keywright_store::Keys;
 use keywright_store::switch::{IdSpan, KeySpace, RuleName, Standing, Switchboard};
 use serde::Serialize;
 
+use super::forgotten::try_to_forget_left;
 use super::intended::{Intended, intended};
 use super::stale::stale_tags;
 use super::{File, Format, hidden, left_over, ordered, runtime};
@@ -119,6 +120,10 @@ impl Check {
         told.extend(missing.map(|what| Reported::new(None, Severity::Warning, what)));
         told.extend(of_stores(configured, &config, keys).await);
         let board = Switchboard::new(keys);
+        if self.fence {
+            // Before fences are set.
+            try_to_forget_left(&config, &board).await;
+        }
         let before = left_over::before(&config, &board).await;
         let mut inspected = Vec::new();
         for listener in &config.listeners {

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::File;
+use super::forgotten::try_to_forget_left;
 use super::new_tables::Asker;
 use super::schema_refresh::SchemaRefresh;
 use super::stale::raise_stale_tags;
@@ -104,6 +105,8 @@ impl<'a> Running<'a> {
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         raise_stale_tags(&effective, &keys).await;
         let board = Switchboard::new(&keys);
+        // Before fences are set.
+        try_to_forget_left(&config, &board).await;
         let schema_refresh =
             SchemaRefresh::begin(effective, Arc::clone(&counters), board.clone(), true).await?;
         let asker = Asker::begin(Arc::clone(&config), Arc::clone(&counters));

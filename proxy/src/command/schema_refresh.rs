@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::check::{self, Inspected};
+use super::forgotten::try_to_forget_left;
 use super::left_over;
 use super::new_tables::ask_about;
 use super::unseen_ids::{self, UnseenIds};
@@ -321,6 +322,8 @@ async fn refresh(
     // Who panicked has said so.
     let _ = tokio::spawn(asking).await;
     let apart = board.apart();
+    // Before fences are set.
+    try_to_forget_left(&config, &apart).await;
     let before = left_over::before(&config, &apart).await;
     let mut inspected = Vec::new();
     let mut is_all = true;

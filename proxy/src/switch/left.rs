@@ -1,13 +1,15 @@
-//! Fences that are left on tables that are native again.
+//! Fences that are left on tables that are native again, and rules that have left the switch, whose tables keep theirs.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow};
+use keywright_session::Mode;
 use keywright_store::switch::{InForce, Phase, RuleName, Standing};
 
 use super::conduct::{ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, lift, not_altered};
-use super::servers::{self, Server};
+use super::servers::{self, Server, name_of};
+use crate::config::{Config, Configured};
 use crate::schema::{KeyColumn, may_share_tables};
 
 impl<C: ClientConnections> Conductor<C> {
@@ -19,17 +21,15 @@ impl<C: ClientConnections> Conductor<C> {
     /// The store fails, or a server, which keeps none from the others.
     pub async fn lift_left(&self, has_lifted: &mut bool) -> Result<()> {
         let standing = self.board.standing().await.map_err(store_error)?;
-        let native = standing.rules.iter().filter(|rule| rule.keys.is_none());
-        let above: BTreeMap<&RuleName, u64> = native
-            .filter_map(|rule| Some((&rule.rule, rule.above?)))
-            .collect();
-        if !self.can_lead() || above.is_empty() || standing.phase != Phase::None {
+        let native = standing.rules.iter().filter(|rule| is_native_again(rule));
+        let names: BTreeSet<RuleName> = native.map(|rule| rule.rule.clone()).collect();
+        if !self.can_lead() || names.is_empty() || standing.phase != Phase::None {
             return Ok(());
         }
         let mut looked = Ok(());
         for server in &mut self.some_servers().await {
             looked = match self
-                .lift_left_on(server, (&above, &standing), has_lifted)
+                .lift_left_on(server, (&names, &standing), has_lifted)
                 .await
             {
                 Ok(lifted) => looked.and(lifted),
@@ -46,27 +46,22 @@ impl<C: ClientConnections> Conductor<C> {
     async fn lift_left_on(
         &self,
         server: &mut Server,
-        (above, standing): (&BTreeMap<&RuleName, u64>, &Standing),
+        (names, standing): (&BTreeSet<RuleName>, &Standing),
         has_lifted: &mut bool,
     ) -> Result<Result<()>> {
-        let names = above.keys().map(|name| (*name).clone()).collect();
-        let mut tables = servers::columns_of(server, &self.config, &names).await?;
+        let mut tables = servers::columns_of(server, &self.config, names).await?;
         let identity = server.identity.clone();
-        tables.retain(|(_, column)| {
-            column.auto_increment
-                && column.fenced
-                && !may_have_keys(column, (standing, identity.as_str()))
-        });
+        tables.retain(|(_, column)| column.auto_increment && column.fenced);
         let mut looked = Ok(());
         for (name, column) in &tables {
+            let of_table = (name, column);
+            let Some(next) = next_of(of_table, (standing, identity.as_str())) else {
+                continue;
+            };
             let ask = async || {
                 let now = self.board.standing().await?;
-                let is_native = |rule: &InForce| rule.rule == *name && rule.keys.is_none();
-                Ok(now.phase == Phase::None
-                    && now.rules.iter().any(is_native)
-                    && !may_have_keys(column, (&now, identity.as_str())))
+                Ok(next_of(of_table, (&now, identity.as_str())) == Some(next))
             };
-            let next = above.get(name).copied().unwrap_or(0);
             match lift(&mut server.conn, column, next, ask).await {
                 Ok(Outcome::Done) => {
                     tracing::info!(table = column.quoted_table(), "fence lifted");
@@ -86,6 +81,31 @@ impl<C: ClientConnections> Conductor<C> {
     }
 }
 
+/// Whether the store says of a rule that it is native again, and above what counters go on.
+fn is_native_again(rule: &InForce) -> bool {
+    rule.keys.is_none() && rule.above.is_some()
+}
+
+/// From where the counter of a native rule's table goes on once its fence is lifted; `None`: the fence stays. By other files another rule may have been the
+/// table's when it had keys: it goes on above those of all that are native again.
+fn next_of(
+    (name, column): (&RuleName, &KeyColumn),
+    (standing, server): (&Standing, &str),
+) -> Option<u64> {
+    let native = || standing.rules.iter().filter(|rule| is_native_again(rule));
+    let is_native = native().any(|rule| rule.rule == *name);
+    if standing.phase != Phase::None || !is_native || may_have_keys(column, (standing, server)) {
+        return None;
+    }
+    let table = format!("{}.{}", column.schema, column.table);
+    let may_have_been_its = |rule: &&InForce| {
+        rule.rule.column.eq_ignore_ascii_case(&name.column)
+            && may_share_tables(&rule.rule.tables, &table)
+    };
+    let above = native().filter(|rule| rule.rule == *name || may_have_been_its(rule));
+    above.filter_map(|rule| rule.above).max()
+}
+
 /// Whether a rule that gives keys on this server, as the store says, may be for a table.
 fn may_have_keys(column: &KeyColumn, (standing, server): (&Standing, &str)) -> bool {
     let table = format!("{}.{}", column.schema, column.table);
@@ -95,12 +115,52 @@ fn may_have_keys(column: &KeyColumn, (standing, server): (&Standing, &str)) -> b
     rules.any(|rule| may_share_tables(&rule.rule.tables, &table))
 }
 
+/// The rules that are native again, and whose tables have keys of which the switch knows nothing, or come back from such: by other rules of this
+/// configuration, or of the one `before`, in whose place it comes. What the store says of the ids of their tables is not all that they have.
+#[must_use]
+pub fn left_the_switch(
+    config: &Config,
+    before: Option<&Config>,
+    standing: &Standing,
+) -> Vec<RuleName> {
+    let has_left = |name: &RuleName| {
+        let now = others_for(name, config);
+        let had = before.map_or_else(Vec::new, |before| others_for(name, before));
+        // One that is for a part of its tables leaves it the others.
+        let is_gone = !config.rules.iter().any(|rule| is_it(name, rule));
+        let is_taken = now.iter().any(|its| is_gone || its.tables == name.tables);
+        is_taken || had.iter().any(|its| !now.contains(its))
+    };
+    let native = standing.rules.iter().filter(|rule| is_native_again(rule));
+    let names = native.map(|rule| rule.rule.clone());
+    names.filter(has_left).collect()
+}
+
+fn is_it(name: &RuleName, rule: &Configured) -> bool {
+    rule.is_switched && name_of(rule) == *name
+}
+
+/// The rules of a configuration that give keys past the switch to tables which a rule of the switch is for, too: those before it, if it is there.
+fn others_for(name: &RuleName, config: &Config) -> Vec<RuleName> {
+    let before_it = config.rules.iter().take_while(|rule| !is_it(name, rule));
+    let gives_keys = before_it.filter(|rule| {
+        !rule.is_switched
+            && rule.rule.mode == Mode::Rewrite
+            && rule.rule.column.eq_ignore_ascii_case(&name.column)
+    });
+    let names = gives_keys.map(name_of);
+    names
+        .filter(|its| may_share_tables(&its.tables, &name.tables))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use keywright_core::Tag;
     use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
 
-    use super::may_have_keys;
+    use super::{left_the_switch, may_have_keys, next_of};
+    use crate::config::Config;
     use crate::schema::KeyColumn;
 
     fn rule(tables: &str, gives_keys: bool) -> InForce {
@@ -125,16 +185,7 @@ mod tests {
             ("shop.or*", true, "there", false),
             ("shop.line*", true, "here", false),
         ] {
-            let standing = Standing {
-                attempt: 3,
-                phase: Phase::None,
-                leader: None,
-                age_ms: 0,
-                rules: vec![rule("shop.orders", false), rule(tables, gives_keys)],
-                generations: Vec::new(),
-                key_space_ids: Vec::new(),
-                peers: Vec::new(),
-            };
+            let standing = standing(vec![rule("shop.orders", false), rule(tables, gives_keys)]);
             let column = KeyColumn {
                 schema: "shop".to_owned(),
                 table: "orders".to_owned(),
@@ -142,6 +193,112 @@ mod tests {
             };
             let found = may_have_keys(&column, (&standing, server));
             assert_eq!(found, may, "{tables} {gives_keys} {server}");
+        }
+    }
+
+    fn standing(rules: Vec<InForce>) -> Standing {
+        Standing {
+            attempt: 3,
+            phase: Phase::None,
+            leader: None,
+            age_ms: 0,
+            rules,
+            generations: Vec::new(),
+            key_space_ids: Vec::new(),
+            peers: Vec::new(),
+        }
+    }
+
+    /// By other files it was the table's rule when that had its keys, and the server was away when they were closed.
+    #[test]
+    fn a_table_goes_on_above_the_keys_of_all_rules_that_may_have_been_its() {
+        let column = KeyColumn {
+            schema: "shop".to_owned(),
+            table: "orders".to_owned(),
+            ..KeyColumn::default()
+        };
+        let native = |tables: &str, column: &str, above: Option<u64>| {
+            let mut native = rule(tables, false);
+            native.rule.column = column.to_owned();
+            native.above = above;
+            native
+        };
+        let of = native("shop.orders", "id", Some(7)).rule;
+        for (rules, next) in [
+            (vec![native("shop.orders", "id", Some(7))], Some(7)),
+            (vec![native("shop.orders", "id", None)], None),
+            (vec![native("shop.or*", "id", Some(9))], None),
+            (
+                vec![
+                    native("shop.or*", "ID", Some(9)),
+                    native("shop.orders", "id", Some(7)),
+                    native("shop.*", "number", Some(11)),
+                    native("shop.line*", "id", Some(12)),
+                ],
+                Some(9),
+            ),
+        ] {
+            let standing = standing(rules);
+            let found = next_of((&of, &column), (&standing, "here"));
+            assert_eq!(found, next, "{standing:?}");
+        }
+        let mut under_way = standing(vec![native("shop.orders", "id", Some(7))]);
+        under_way.phase = Phase::Holding;
+        assert_eq!(next_of((&of, &column), (&under_way, "here")), None);
+    }
+
+    fn config(rules: &[(&str, &str)]) -> Config {
+        let mut text = "[store]\nurl = \"mysql://root@127.0.0.1:1/s\"\n\
+             [[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\n"
+            .to_owned();
+        for (tables, key) in rules {
+            text += &format!("[[rule]]\ntable = \"{tables}\"\ncolumn = \"id\"\nkey = {key}\n");
+        }
+        Config::parse(&text).unwrap()
+    }
+
+    /// Its tables have ids that the switch has not seen, and whoever lifted their fence would have the server make these once more.
+    #[test]
+    fn a_rule_has_left_where_others_give_its_tables_keys_past_the_switch() {
+        const SWITCHED: &str = "\"segment:a\"";
+        const STRIDE: &str = "\"stride:b\"\noffset = 1\nincrement = 2";
+        const QUIET: &str = "\"stride:b\"\noffset = 1\nincrement = 2\nmode = \"observe\"";
+        let orders = ("shop.orders", SWITCHED);
+        let (same, wide, part) = (
+            ("shop.orders", STRIDE),
+            ("shop.*", STRIDE),
+            ("shop.or?ers", STRIDE),
+        );
+        for (before, now, has_left) in [
+            (None, &[orders][..], false),
+            (None, &[][..], false),
+            (None, &[same][..], true),
+            (None, &[wide][..], true),
+            (None, &[("shop.orders", QUIET)][..], false),
+            (None, &[("shop.line", STRIDE)][..], false),
+            // The first rule that matches is a table's.
+            (None, &[same, orders][..], true),
+            (None, &[orders, same][..], false),
+            (None, &[orders, wide][..], false),
+            // Others of its tables are its own.
+            (None, &[part, orders][..], false),
+            // Its tables come back.
+            (Some(&[same][..]), &[orders][..], true),
+            (Some(&[wide][..]), &[][..], true),
+            (Some(&[part, orders][..]), &[orders][..], true),
+            (Some(&[part, orders][..]), &[part, orders][..], false),
+            (Some(&[orders, wide][..]), &[orders][..], false),
+        ] {
+            let before = before.map(config);
+            let standing = standing(vec![rule("shop.orders", false)]);
+            let left = left_the_switch(&config(now), before.as_ref(), &standing);
+            assert_eq!(left.len(), usize::from(has_left), "{now:?} {left:?}");
+        }
+        let mut nothing_kept = rule("shop.orders", false);
+        nothing_kept.above = None;
+        for rules in [vec![rule("shop.orders", true)], vec![nothing_kept]] {
+            let left = left_the_switch(&config(&[same]), None, &standing(rules));
+            assert!(left.is_empty(), "{left:?}");
         }
     }
 }

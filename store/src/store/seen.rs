@@ -28,7 +28,7 @@ impl Store {
     }
 
     /// The same, but for what is not known to be of this key space.
-    fn bound_of(&self, tag: &Tag, key_space: &str) -> u64 {
+    pub(super) fn bound_of(&self, tag: &Tag, key_space: &str) -> u64 {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         let bound = bounds.get(tag).filter(|(its, _)| its == key_space);
         bound.map_or(0, |(_, bound)| *bound)

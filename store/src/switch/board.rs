@@ -18,6 +18,7 @@ use crate::keys::Keys;
 use crate::store::late::{DropReserved, NoteLate, ReadLate, ReadSpan};
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
 use crate::store::switch_commit::{Commit, Committed, ReadRecorded, Record};
+use crate::store::switch_left::ForgetAbove;
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding, Release};
 use crate::store::wanted::{ReadWanted, RecordWanted};
 
@@ -303,6 +304,15 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn complete(&self, attempt: u64) -> Result<bool, Failure> {
         self.go(attempt, Phase::Closed, Phase::None).await
+    }
+
+    /// Tables of these rules have keys from now on of which the switch knows nothing: above what their counters went on, when they were native again, says
+    /// nothing any more of the ids that they have. What is in force, or under way, stays as it is.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn forget_above(&self, rules: Vec<RuleName>) -> Result<(), Failure> {
+        self.keys.run(ForgetAbove { rules }).await
     }
 
     async fn go(&self, attempt: u64, from: Phase, to: Phase) -> Result<bool, Failure> {

@@ -13,6 +13,7 @@ on_engines!(
     who_leaves_gives_up_what_it_has_begun,
     who_was_killed_long_ago_is_forgotten_by_whoever_begins,
     what_cannot_be_known_is_not_committed,
+    above_what_counters_went_on_is_forgotten_of_rules_that_have_left,
 );
 
 /// `snowflake`, or a tag.
@@ -301,6 +302,49 @@ fn what_cannot_be_known_is_not_committed(engine: Engine) -> Result<()> {
             board.commit(attempt, Reached::default(), here()).await?,
             refused
         );
+        Ok(())
+    })
+}
+
+/// Their tables have keys of another kind. On the way back it is needed to the end.
+fn above_what_counters_went_on_is_forgotten_of_rules_that_have_left(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_switch_forgets")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("a"), &small_steps(100)).await?;
+        let board = Switchboard::new(&keys);
+        let left = || vec![change(None, None).rule];
+        let above = |standing: &Standing| standing.rules.first().and_then(|rule| rule.above);
+        let on = board.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert_eq!(
+            board.commit(on, Reached::above(4_000), here()).await?,
+            Committed::Done
+        );
+        board.forget_above(left()).await?;
+        assert_eq!(in_force(&board.standing().await?), Some(space("a")));
+        let off = board.begin(&[change(Some("a"), None)]).await?.unwrap();
+        assert_eq!(
+            board.commit(off, Reached::default(), here()).await?,
+            Committed::Done
+        );
+        let closed = above(&board.standing().await?);
+        assert!(closed >= Some(4_000), "{closed:?}");
+        board.forget_above(left()).await?;
+        assert_eq!(above(&board.standing().await?), closed);
+        assert!(board.complete(off).await?);
+
+        let other = RuleName {
+            tables: "shop.bills".to_owned(),
+            column: "id".to_owned(),
+        };
+        board.forget_above(vec![other]).await?;
+        let native = board.standing().await?;
+        assert_eq!(above(&native), closed);
+        board.forget_above(left()).await?;
+        let standing = board.standing().await?;
+        assert_eq!((above(&standing), in_force(&standing)), (None, None));
+        assert_eq!(generation(&standing, "a"), generation(&native, "a"));
         Ok(())
     })
 }

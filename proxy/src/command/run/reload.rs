@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use super::asked::standing;
 use super::{Running, tags};
+use crate::command::forgotten::forget_left;
 use crate::command::hidden;
 use crate::command::schema_refresh::SchemaRefresh;
 use crate::command::stale::go_above_new_tables;
@@ -107,13 +108,19 @@ impl Running<'_> {
         let effective = in_force::effective_on_reload(&config, known.as_ref());
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
         let (before, keys) = (Arc::clone(&self.config), self.keys.clone());
+        let of_switch = self.board.clone();
         let moves = self.in_force.moves(&config, standing.as_ref());
         let begun = async {
             moves.are_none().await?;
             let begun = SchemaRefresh::begin(Arc::new(effective), counters, board, false).await?;
             // As late as can be: by the rules before, clients bring native ids to tables that come to a tag.
             go_above_new_tables(&config, &before, &keys).await?;
-            Ok::<_, anyhow::Error>(begun)
+            // From here on a fence of these tables may be that of other keys.
+            match forget_left(&config, Some(&before), &of_switch).await {
+                Err(error) if config.follows_the_switch() => Err(error),
+                // What the store says of rules is nothing to this program now, and a schema refresh comes back to it.
+                Ok(()) | Err(_) => Ok(begun),
+            }
         };
         let schema_refresh = match &mut self.switching {
             Some(switching) => switching.beat_during(begun).await?,
