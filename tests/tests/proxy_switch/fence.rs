@@ -302,6 +302,35 @@ pub(crate) fn the_fence_of_a_rule_that_has_left_the_switch_stays(flavour: Flavou
     Ok(())
 }
 
+/// The tables that had their fence by then keep it while they have keys, and leave it with them.
+pub(crate) fn a_rule_that_wants_no_fence_any_more_leaves_none_behind(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let without = |mode: &str| {
+        let mut config = shop.config.clone();
+        config.rules = vec![rule("one", mode).replace("fence = true", "fence = false")];
+        config
+    };
+    let mut proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    proxy.reload(without("rewrite"))?;
+    wait_until("the reload", WAIT_MAX, || {
+        let said = "connections follow the rules as they are now";
+        Ok(proxy.log().contains(said))
+    })?;
+    let key = id(proxy
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?)?;
+    let mut direct = shop.server.wire("shop")?;
+    assert!(is_fenced(&mut direct, "orders")?);
+    proxy.reload(without("observe"))?;
+    shop.wait_for(None)?;
+    let native = id(direct.query("INSERT INTO orders (a) VALUES (2)")?)?;
+    assert!(native > key + 900, "above the bound: {native}");
+    Ok(())
+}
+
 /// As WordPress makes them: the servers read the whole definition of a table when its counter is set.
 pub(crate) fn tables_with_zero_dates_go_over(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
