@@ -10,6 +10,9 @@ use std::fmt;
 use crate::engine::words::Words;
 use crate::reserve::Ends;
 
+/// In less time after a reservation no other server is written to and its server then made anew from that one, milliseconds.
+const RETURN_MS_MIN: i64 = 1_000;
+
 /// Whose table the tags are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -96,10 +99,17 @@ impl Dialect {
 
     /// Reads a tag's row; until the transaction ends nobody else can.
     pub(crate) fn select_row(self, table: &TableName, words: Words) -> String {
+        let now_ms = words.now_ms();
+        let others = match self {
+            Self::Keywright => format!(
+                ", CASE WHEN mine.reserved_ms > {now_ms} - {RETURN_MS_MIN} THEN NULL ELSE \
+                 (SELECT MAX(others.reserved_ms) FROM {table} others WHERE others.server <> mine.server) END AS others_ms"
+            ),
+            Self::Leaf | Self::IdGenerator | Self::Tinyid => String::new(),
+        };
         format!(
-            "SELECT {}, {} AS now_ms FROM {table} WHERE {} = ?{}",
+            "SELECT {}, {now_ms} AS now_ms{others} FROM {table} mine WHERE {} = ?{}",
             self.columns(),
-            words.now_ms(),
             self.tag_column(),
             words.for_update()
         )

@@ -37,7 +37,7 @@ pub(super) fn read_row(
 /// or nearly so.
 const DISORDER_MS_MAX: i64 = 60_000;
 
-/// A row that another server wrote, with the moment behind which ids of it may be missing: what that server wrote before its newest reservation of any tag
+/// A row that another server wrote, or this one before another, with the moment behind which ids of it may be missing: what that server wrote before its newest reservation of any tag
 /// that is here, is here, too. Else a tag that was quiet for long would leave out as much as it may have used all the time.
 pub(super) async fn with_newest(
     store: &Store,
@@ -281,10 +281,15 @@ fn last(row: &Row, identity: &str) -> Result<Option<LastReservation>, StoreError
     let at_ms: Option<i64> = column(row, "reserved_ms")?;
     let ids: Option<u64> = column(row, "reserved_ids")?;
     let rate_per_s: Option<u64> = column(row, "rate_per_s")?;
+    let others_ms: Option<i64> = column(row, "others_ms")?;
     Ok(match (server, at_ms, ids) {
         (Some(server), Some(at_ms), Some(ids)) => Some(LastReservation {
-            // What was seen above the bound of one that was put back is more than any gap.
-            same_server: server == identity || marked(&server).is_some(),
+            same_server: match marked(&server) {
+                // What was seen above the bound of one that was put back is more than any gap.
+                Some(_) => true,
+                // Another was written to since: this one may have come back, made anew from that one, without what it had lost.
+                None => server == identity && others_ms.is_none_or(|others_ms| others_ms <= at_ms),
+            },
             at_ms,
             ids,
             rate_per_s: rate_per_s.unwrap_or(0),

@@ -16,6 +16,7 @@ on_engines!(
     a_gap_beyond_the_end_is_told_and_can_be_corrected,
     what_tables_have_is_given_by_no_source,
     a_quiet_tag_leaves_out_what_may_be_missing,
+    a_server_that_comes_back_leaves_out_what_it_may_have_lost,
     an_altered_step_is_no_use,
 );
 
@@ -237,6 +238,33 @@ fn a_quiet_tag_leaves_out_what_may_be_missing(engine: Engine) -> Result<()> {
         let lost = keys.source(&segment("lost"))?.take(1, true).await?;
         let lost = lost.number(0).unwrap();
         assert!(lost > 100 + 2 * 1_000 * 86_400, "{lost}");
+        Ok(())
+    })
+}
+
+/// The server that comes back under its name may be made anew from the one that took its place, which never had its last reservations.
+fn a_server_that_comes_back_leaves_out_what_it_may_have_lost(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_back")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["quiet", "other", "busy"] {
+            keys.create_tag(&tag(name), &small_steps(8)).await?;
+            keys.source(&segment(name))?.take(1, true).await?;
+        }
+        schema.sql(
+            "UPDATE keywright_segment SET hi = 100, rate_per_s = 10, reserved_ms = reserved_ms - 86400000 WHERE tag <> 'busy'",
+        )?;
+        let again = open(&schema.raw())?;
+        let first = async |name: &str| -> Result<u64> {
+            let taken = again.source(&segment(name))?.take(1, true).await?;
+            Ok(taken.number(0).unwrap())
+        };
+        // Nobody else was written to.
+        assert_eq!(first("other").await?, 100);
+        schema.sql("UPDATE keywright_segment SET server = 'elsewhere' WHERE tag = 'busy'")?;
+        let quiet = first("quiet").await?;
+        assert!(quiet > 100 + 2 * 10 * 86_400, "{quiet}");
         Ok(())
     })
 }
