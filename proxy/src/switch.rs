@@ -1,6 +1,7 @@
 //! What a program does on servers when tables go over to keys or back; what the store decides about it is
 //! `keywright_store::switch`.
 
+mod brought;
 mod carry;
 mod claim;
 mod conduct;

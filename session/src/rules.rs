@@ -156,7 +156,7 @@ impl Rules {
         }
     }
 
-    /// With tables, by schema and name, that have no fence and ids of their own which are still to be given: they get no keys.
+    /// With tables, by schema and name, that get no keys: they have ids of their own which are still to be given, or keys by another rule.
     #[must_use]
     pub fn with_ahead<'a>(mut self, tables: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         for (schema, name) in tables {
@@ -174,24 +174,24 @@ impl Rules {
         self
     }
 
-    /// With what puts such tables right where nothing else does: each table's schema and name, and the statement.
+    /// With why such tables get none where no switch puts them right, as clients are told: each table's schema and name, and the reason.
     #[must_use]
-    pub fn with_mends<'a>(
+    pub fn with_reasons<'a>(
         mut self,
         tables: impl Iterator<Item = ((&'a str, &'a str), &'a str)>,
     ) -> Self {
-        for ((schema, name), statement) in tables {
+        for ((schema, name), reason) in tables {
             if let Some((rule, _)) = self.find(schema.as_bytes(), name.as_bytes()) {
                 let rule = self.configured(rule);
-                self.ahead.add_mend(rule, statement);
+                self.ahead.add_reason(rule, reason);
             }
         }
         self
     }
 
-    /// The statement that puts a table of a rule right which is ahead, where nothing else does.
-    pub(crate) fn mend_ahead(&self, index: usize) -> Option<&str> {
-        self.ahead.mend(self.configured(index))
+    /// Why a table of a rule gets no keys, where no switch puts it right.
+    pub(crate) fn reason_ahead(&self, index: usize) -> Option<&str> {
+        self.ahead.reason(self.configured(index))
     }
 
     /// Whether a table is one of these, or a view of a rule of which one is.

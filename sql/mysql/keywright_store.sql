@@ -120,6 +120,18 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
     PRIMARY KEY (server, schema_name, table_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: counters of tables that are being switched';
 
+-- By which rule a table has its fence, and keys: keys are above all other ids that it had then. A table with a fence of which nothing stands here has
+-- brought it, as by RENAME TABLE or out of a dump.
+CREATE TABLE IF NOT EXISTS keywright_fenced (
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'which server it is',
+    schema_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    table_name     VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
+    column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    key_space      VARCHAR(140) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'segment:TAG or snowflake',
+    PRIMARY KEY (server, schema_name, table_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: tables that have their fence';
+
 -- One row per running program.
 CREATE TABLE IF NOT EXISTS keywright_program (
     program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one program',

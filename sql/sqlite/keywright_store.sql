@@ -114,6 +114,18 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
     PRIMARY KEY (server, schema_name, table_name)
 ) STRICT;
 
+-- By which rule a table has its fence, and keys: keys are above all other ids that it had then. A table with a fence of which nothing stands here has
+-- brought it, as by RENAME TABLE or out of a dump.
+CREATE TABLE IF NOT EXISTS keywright_fenced (
+    server        TEXT NOT NULL, -- which server it is
+    schema_name   TEXT NOT NULL,
+    table_name    TEXT NOT NULL,
+    table_pattern TEXT NOT NULL, -- the rule's pattern
+    column_name   TEXT NOT NULL,
+    key_space     TEXT NOT NULL, -- segment:TAG or snowflake
+    PRIMARY KEY (server, schema_name, table_name)
+) STRICT;
+
 -- One row per running program.
 CREATE TABLE IF NOT EXISTS keywright_program (
     program TEXT NOT NULL, -- unique to one run of one program

@@ -8,6 +8,7 @@ mod bucket_rows;
 mod fed_look;
 mod fed_recorded;
 pub(crate) mod fed_rows;
+pub(crate) mod fenced;
 pub(crate) mod gone_back;
 pub(crate) mod home_rows;
 pub(crate) mod late;

@@ -11,12 +11,15 @@
 //! 3. An attempt that is given up is ended in the store first. Its sessions are killed, and its fences are lifted under the lock
 //!    by whoever is then told by the store that it is still being ended.
 //! 4. A table that comes later, whose counter says that its own ids may be among those that were reserved, gets its fence behind a new
-//!    generation, under its lock: programs drop what they have, each when it hears of it.
+//!    generation, under its lock: programs drop what they have, each when it hears of it. The same transaction records by which rule the table has its
+//!    fence ([`FencedTable`]), and so does the one that makes a switch. A fence of which nothing is recorded was brought by its table: that is treated
+//!    like a table without fence, by its highest row.
 //! 5. Back to native, the tag's generation is raised in the transaction that reads its bound, and counters go on from there.
 
 mod board;
 pub(crate) mod commit;
 mod decide;
+pub(crate) mod fenced;
 #[cfg(test)]
 mod fixture;
 mod given_up;
@@ -28,6 +31,7 @@ pub use crate::store::switch_commit::Committed;
 pub use board::Switchboard;
 pub use commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 pub use decide::{Next, Participant, decide, missing};
+pub use fenced::{FencedTable, Origin, origin};
 pub use given_up::why_given_up;
 pub use reached::Reached;
 pub use space::KeySpace;

@@ -94,7 +94,7 @@ pub(super) fn tell_repeated(on_unknown_servers: BTreeSet<RuleName>, told: &mut B
     for rule in on_unknown_servers.difference(told) {
         tracing::warn!(
             rule = rule.tables,
-            "a server behind a listener is none of those on which the keys were brought into force, or a table has ids and no fence: the \
+            "a server behind a listener is none of those on which the keys were brought into force, or a table has ids of its own: the \
              switch is repeated"
         );
     }

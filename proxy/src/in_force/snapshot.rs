@@ -81,12 +81,12 @@ impl ConfigSnapshot {
                 let rules = rules_of(config, seen.get(listener));
                 let ahead = ahead.get(&listener).into_iter().flatten();
                 let tables = switched_among(ahead, config, &rules);
-                let mends = tables
+                let reasons = tables
                     .iter()
-                    .filter_map(|(table, mend)| Some((*table, (*mend)?)));
+                    .filter_map(|(table, reason)| Some((*table, (*reason)?)));
                 let rules = rules
                     .with_ahead(tables.iter().map(|(table, _)| *table))
-                    .with_mends(mends)
+                    .with_reasons(reasons)
                     .with_schema(Arc::clone(&counters.schema))
                     .with_traffic(&traffic, version, &admissions);
                 Arc::new(rules)
@@ -204,7 +204,7 @@ fn rules_of(config: &Config, seen: Option<&TableFacts>) -> Rules {
     }
 }
 
-/// A table by schema and name that is ahead of its keys, and what puts it right where nothing else does.
+/// A table by schema and name that gets no keys, and what its clients are told where no switch puts it right.
 type AheadTable<'a> = ((&'a str, &'a str), Option<&'a str>);
 
 /// Those of the tables whose rules follow the switch. One that has left it gives its tables other keys, and no switch comes that would put them
@@ -221,7 +221,7 @@ fn switched_among<'a>(
     };
     let switched = ahead.filter(|((schema, name), _)| is_switched(schema, name));
     switched
-        .map(|((schema, name), mend)| ((schema.as_str(), name.as_str()), mend.as_deref()))
+        .map(|((schema, name), reason)| ((schema.as_str(), name.as_str()), reason.as_deref()))
         .collect()
 }
 
@@ -253,10 +253,10 @@ mod tests {
              [[rule]]\ntable = \"a.*\"\ncolumn = \"id\"\nkey = \"segment:a\"\n",
         )
         .unwrap();
-        let mend = Some("ALTER TABLE stays".to_owned());
+        let reason = Some("it has no fence".to_owned());
         let table = |name: &str| ("a".to_owned(), name.to_owned());
-        let ahead = BTreeMap::from([(table("left"), None), (table("stays"), mend)]);
+        let ahead = BTreeMap::from([(table("left"), None), (table("stays"), reason)]);
         let found = switched_among(ahead.iter(), &config, &rules_of(&config, None));
-        assert_eq!(found, [(("a", "stays"), Some("ALTER TABLE stays"))]);
+        assert_eq!(found, [(("a", "stays"), Some("it has no fence"))]);
     }
 }

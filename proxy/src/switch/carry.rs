@@ -9,6 +9,7 @@ use keywright_store::switch::{
 };
 use tokio::time::timeout;
 
+use super::brought::fenced_table;
 use super::claim::Claim;
 use super::conduct::{ClientConnections, Conductor, changing, store_error};
 use super::fence::{Outcome, Reading, fence, probe};
@@ -49,6 +50,10 @@ impl<C: ClientConnections> Conductor<C> {
                 return Err(given_up(&why));
             }
             self.look_for_obstacles(server, (&names, is_back)).await?;
+            let others = self.of_others(server, (&names, standing)).await?;
+            if !others.is_empty() {
+                return Err(given_up(&others.join("; ")));
+            }
         }
         let mut seen = BTreeSet::new();
         for server in &mut servers {
@@ -187,6 +192,10 @@ impl<C: ClientConnections> Conductor<C> {
             if let Some(keys) = keys_of.get(&name) {
                 let place = (&*server.identity, &*column.schema, &*column.table);
                 reached.add_table(place, keys);
+                if servers::wants_fence(&self.config, &name) {
+                    let its = fenced_table(server, (&name, keys), &column);
+                    reached.add_fenced(its);
+                }
                 reached.add_rows(keys, above, keep.contains(&name));
             }
         }

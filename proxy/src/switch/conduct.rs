@@ -26,8 +26,8 @@ const NAMES_MS_MAX: u64 = 1_000;
 /// How often it is looked whether they have, milliseconds.
 const NAMES_LOOK_MS: u64 = 10;
 
-/// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
-/// whose servers could be looked at. With the statement that puts one right, where nothing else does.
+/// Tables that get no keys, by schema and name: they have ids of their own that are still to be given, or keys by another rule. By the listener's place, of
+/// those whose servers could be looked at. With what their clients are told, where no switch puts them right.
 pub type Ahead = BTreeMap<usize, BTreeMap<(String, String), Option<String>>>;
 
 /// The connections of a program's clients.
@@ -100,7 +100,7 @@ pub struct Conductor<C> {
     own_time: OwnTime,
     /// The attempt behind which tables were looked at last, and what was in force.
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
-    /// Tables with ids and without fence, of rules that give keys.
+    /// Tables that get no keys, of rules that give some.
     pub(super) held_back: HeldBack,
 }
 

@@ -1,4 +1,4 @@
-//! The tables without fence that get no keys, from one look at the servers to the next: pure.
+//! The tables that get no keys, from one look at the servers to the next: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,35 @@ use keywright_store::switch::RuleName;
 /// A server's identity, and a table of it as it is quoted.
 pub(super) type ServerTable = (String, String);
 
-/// A table that gets no keys until it has its fence.
+/// What puts a table right that gets no keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// The switch is repeated, and keys go on above its ids.
+    Switch,
+    /// This statement: no key is above its ids.
+    Statement(String),
+    /// Other rules in a file, as this says.
+    Rules(String),
+}
+
+impl Remedy {
+    /// Why the table gets no keys, for its clients, where no switch helps.
+    pub(super) fn told(&self) -> Option<String> {
+        match self {
+            Self::Switch => None,
+            Self::Statement(statement) => Some(format!(
+                "it has no fence, and has got ids without it, which hidden keys may meet; if all of them are keys of its tag: {statement}"
+            )),
+            Self::Rules(why) => Some(why.clone()),
+        }
+    }
+}
+
+/// A table that gets no keys until it was put right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeldTable {
     pub(super) rule: RuleName,
-    /// What puts it right, where nothing else does.
-    pub(super) mend: Option<String>,
+    pub(super) remedy: Remedy,
 }
 
 /// What one look has found on the servers that could be looked at.
@@ -29,7 +52,7 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 pub(super) struct HeldBack {
     tables: BTreeMap<ServerTable, HeldTable>,
-    /// The rules that have some on servers that could be looked at last.
+    /// The rules that have some on servers that could be looked at last, and are to be switched once more for them.
     repeated: BTreeSet<RuleName>,
 }
 
@@ -41,14 +64,18 @@ impl HeldBack {
     }
 
     /// A look has ended. Of servers that could not be looked at nothing more is known than before, and a switch is not repeated for their
-    /// tables.
+    /// tables. Nor is it for such as another rule gives keys: these would be taken from it.
     pub(super) fn learn(&mut self, found: Found) {
         let Found {
             servers,
             is_all,
             tables,
         } = found;
-        self.repeated = tables.values().map(|its| its.rule.clone()).collect();
+        let repeated = tables.values().filter(|its| match its.remedy {
+            Remedy::Switch | Remedy::Statement(_) => true,
+            Remedy::Rules(_) => false,
+        });
+        self.repeated = repeated.map(|its| its.rule.clone()).collect();
         self.tables
             .retain(|(server, _), _| !is_all && !servers.contains(server));
         self.tables.extend(tables);
@@ -65,20 +92,31 @@ impl HeldBack {
     }
 
     /// Whether this is known of a table.
-    pub(super) fn knows(&self, table: &ServerTable, mend: Option<&str>) -> bool {
+    pub(super) fn knows(&self, table: &ServerTable, remedy: &Remedy) -> bool {
         let known = self.tables.get(table);
-        known.is_some_and(|known| known.mend.as_deref() == mend)
+        known.is_some_and(|known| known.remedy == *remedy)
     }
 
-    /// Whether a rule has such tables, wherever.
+    /// Whether a rule has tables, wherever, that its switch puts right.
     pub(super) fn has_rule(&self, rule: &RuleName) -> bool {
-        self.tables.values().any(|its| its.rule == *rule)
+        let mut tables = self.tables.values();
+        tables.any(|its| its.rule == *rule && its.remedy == Remedy::Switch)
     }
 
-    /// What puts tables right, where nothing else does.
+    /// Whether another rule in force gives keys to one of these.
+    pub(super) fn has_of_others(&self) -> bool {
+        let mut tables = self.tables.values();
+        tables.any(|its| matches!(its.remedy, Remedy::Rules(_)))
+    }
+
+    /// The statements that put tables right.
     pub(super) fn mends(&self) -> BTreeSet<&str> {
         let tables = self.tables.values();
-        tables.filter_map(|its| its.mend.as_deref()).collect()
+        let statements = tables.filter_map(|its| match &its.remedy {
+            Remedy::Statement(statement) => Some(statement.as_str()),
+            Remedy::Switch | Remedy::Rules(_) => None,
+        });
+        statements.collect()
     }
 }
 
@@ -88,7 +126,7 @@ mod tests {
 
     use keywright_store::switch::RuleName;
 
-    use super::{Found, HeldBack, HeldTable, ServerTable};
+    use super::{Found, HeldBack, HeldTable, Remedy, ServerTable};
 
     fn rule(tables: &str) -> RuleName {
         RuleName {
@@ -105,7 +143,7 @@ mod tests {
     fn found(servers: &[&str], is_all: bool, tables: &[(&str, &str)]) -> Found {
         let ahead = |name: &str| HeldTable {
             rule: rule(name),
-            mend: None,
+            remedy: Remedy::Switch,
         };
         let tables = tables.iter();
         Found {
@@ -115,6 +153,14 @@ mod tests {
                 .map(|(server, name)| (table(server, name), ahead(name)))
                 .collect(),
         }
+    }
+
+    /// All of them are put right by this.
+    fn with(remedy: &Remedy, mut found: Found) -> Found {
+        for its in found.tables.values_mut() {
+            its.remedy = remedy.clone();
+        }
+        found
     }
 
     fn repeated(held_back: &HeldBack) -> Vec<&str> {
@@ -164,15 +210,33 @@ mod tests {
     #[test]
     fn a_table_is_told_again_when_something_else_puts_it_right() {
         let mut held_back = HeldBack::default();
-        let mut hidden = found(&["a"], true, &[("a", "one")]);
-        for its in hidden.tables.values_mut() {
-            its.mend = Some("ALTER TABLE one".to_owned());
-        }
-        held_back.learn(hidden);
+        let statement = Remedy::Statement("ALTER TABLE one".to_owned());
+        held_back.learn(with(&statement, found(&["a"], true, &[("a", "one")])));
         let one = table("a", "one");
-        assert!(held_back.knows(&one, Some("ALTER TABLE one")));
-        assert!(!held_back.knows(&one, None));
-        assert!(!held_back.knows(&table("b", "one"), None));
+        assert!(held_back.knows(&one, &statement));
+        assert!(!held_back.knows(&one, &Remedy::Switch));
+        assert!(!held_back.knows(&table("b", "one"), &Remedy::Switch));
         assert_eq!(held_back.mends(), BTreeSet::from(["ALTER TABLE one"]));
+        assert_eq!(repeated(&held_back), ["one"]);
+    }
+
+    /// The switch would take it from the other rule, by which other programs give it keys.
+    #[test]
+    fn no_switch_is_repeated_for_a_table_that_has_keys_by_another_rule() {
+        let mut held_back = HeldBack::default();
+        let rules = Remedy::Rules("it has keys by another rule".to_owned());
+        held_back.learn(with(&rules, found(&["a"], true, &[("a", "one")])));
+        let one = table("a", "one");
+        assert!(held_back.has(&one) && held_back.has_of_others());
+        assert_eq!(repeated(&held_back), [""; 0]);
+        assert!(held_back.mends().is_empty());
+        // A look that fails frees it no more than any other.
+        held_back.begin_look();
+        held_back.learn(found(&[], false, &[]));
+        assert!(held_back.has(&one));
+        // The other rule is native: its ids are still to be given.
+        held_back.learn(found(&["a"], true, &[("a", "one")]));
+        assert_eq!(repeated(&held_back), ["one"]);
+        assert!(!held_back.has_of_others());
     }
 }

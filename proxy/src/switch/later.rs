@@ -1,37 +1,24 @@
 //! What comes after a switch: servers that took over, tables that came later, and such as have ids of their own that are still to be
 //! given.
 //!
-//! A server cannot always be told from another by what it says of itself. So a table that was seen with ids and without its fence gets
-//! no keys, wherever it is, until the switch was repeated, if these are above all that its keys' source has reserved.
+//! A server cannot always be told from another by what it says of itself. So a table that was seen with ids and without its fence, or with one of which
+//! the store knows nothing, gets no keys, wherever it is, until the switch was repeated, if these are above all that its keys' source has reserved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
-use keywright_store::Failure;
 use keywright_store::switch::{
     Dropped, IdSpan, InForce, KeySpace, LateTable, Phase, RuleName, Standing, missing,
 };
 
+use super::brought::{Given, Lack, Unsettled, fenced_table};
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, Reading, fence, not_altered};
-use super::held_back::{Found, HeldTable};
+use super::held_back::{Found, HeldTable, Remedy};
 use super::servers::{self, Server};
 use crate::schema::KeyColumn;
 
-/// The keys of the rules that have some, and the servers on which they are in force.
-type Given = BTreeMap<RuleName, (KeySpace, Vec<String>)>;
-
-fn given(standing: &Standing) -> Given {
-    let rules = standing.rules.iter();
-    rules
-        .filter_map(|rule| {
-            let keys = rule.keys.clone()?;
-            Some((rule.rule.clone(), (keys, rule.servers.clone())))
-        })
-        .collect()
-}
-
-/// When tables without fence are looked at.
+/// When tables are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     /// Right behind a switch, or before the first statement.
@@ -42,8 +29,8 @@ enum Look {
 }
 
 impl<C: ClientConnections> Conductor<C> {
-    /// The rules of this program that give keys by the switch, and have a server on which these are not in force, or a table with ids and without
-    /// fence on one that could be looked at.
+    /// The rules of this program that give keys by the switch, and have a server on which these are not in force, or a table with ids of its own on one
+    /// that could be looked at.
     pub async fn on_unknown_servers(&self, standing: &Standing) -> BTreeSet<RuleName> {
         if !self.can_lead() {
             return BTreeSet::new();
@@ -61,14 +48,19 @@ impl<C: ClientConnections> Conductor<C> {
         rules.map(|rule| rule.rule.clone()).collect()
     }
 
-    /// Whether a table of a rule that gives keys has ids and no fence, on a server that could be looked at.
+    /// Whether a table of a rule that gives keys has ids of its own that are still to be given, on a server that could be looked at.
     pub fn has_ahead(&self) -> bool {
         !self.held_back.repeated().is_empty()
     }
 
-    /// Fences tables that came later, of rules that give keys. Such as have ids above all that was reserved get no keys until keys go on
-    /// above them; where a table's ids may be among those that were reserved, these are dropped. Tables that wait for the switch to be repeated
-    /// are left to it, unless it cannot be soon: whoever writes past the programs would make ids until then.
+    /// Whether a table gets no keys because another rule in force gives it others.
+    pub fn has_of_others(&self) -> bool {
+        self.held_back.has_of_others()
+    }
+
+    /// Fences tables that came later, of rules that give keys, and records those that have brought a fence. Such as have ids above all that was
+    /// reserved get no keys until keys go on above them; where a table's ids may be among those that were reserved, these are dropped. Tables that wait
+    /// for the switch to be repeated are left to it, unless it cannot be soon: whoever writes past the programs would make ids until then.
     ///
     /// # Errors
     /// The store fails, or a server, which keeps none from the others.
@@ -77,7 +69,7 @@ impl<C: ClientConnections> Conductor<C> {
             return Ok(());
         }
         let standing = self.standing().await?;
-        let given = given(&standing);
+        let given = Given::of(&standing);
         if given.is_empty() || standing.phase != Phase::None {
             return Ok(());
         }
@@ -117,16 +109,20 @@ impl<C: ClientConnections> Conductor<C> {
         has_dropped: &mut bool,
     ) -> Result<Result<()>> {
         let mut fenced = Ok(());
-        for (name, column) in self.unfenced(server, given).await? {
-            let table = (server.identity.clone(), column.quoted_table());
-            let Some((keys, _)) = given.get(&name) else {
+        for table in self.unsettled(server, given, true).await? {
+            let place = (server.identity.clone(), table.column.quoted_table());
+            let Some((keys, _)) = given.get(&table.rule) else {
                 continue;
             };
-            let waits = self.held_back.has(&table);
-            if waits && (can_repeat || !self.is_reserved(keys, &column).await?) {
+            match table.lack {
+                Lack::Fence | Lack::Record => {}
+                Lack::Rule(_) => continue,
+            }
+            let waits = self.held_back.has(&place);
+            if waits && (can_repeat || !self.is_reserved(keys, table.next).await?) {
                 continue;
             }
-            match self.fence_late(server, (&name, keys), &column).await {
+            match self.fence_late(server, keys, &table).await {
                 Ok(its) => *has_dropped |= its,
                 Err(error) => {
                     fenced = fenced.and(Err(error));
@@ -138,10 +134,10 @@ impl<C: ClientConnections> Conductor<C> {
         Ok(fenced)
     }
 
-    /// Whether all ids that the server has made for a table are below what was reserved of its keys, as far as that is known without a lock.
-    async fn is_reserved(&self, keys: &KeySpace, column: &KeyColumn) -> Result<bool> {
+    /// Whether all ids of a table, which are below `next`, are below what was reserved of its keys, as far as that is known without a lock.
+    async fn is_reserved(&self, keys: &KeySpace, next: u64) -> Result<bool> {
         let span = self.board.span(keys).await.map_err(store_error)?;
-        Ok(span.is_some_and(|span| column.counter.unwrap_or(0) <= span.bound))
+        Ok(span.is_some_and(|span| next <= span.bound))
     }
 
     /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on. Behind a switch all
@@ -152,7 +148,7 @@ impl<C: ClientConnections> Conductor<C> {
         if !self.can_lead() || self.looked_at.as_ref() == Some(&now) {
             return;
         }
-        let given = given(standing);
+        let given = Given::of(standing);
         // What was to be repeated was by the rules before.
         self.held_back.begin_look();
         if !given.is_empty() {
@@ -165,9 +161,9 @@ impl<C: ClientConnections> Conductor<C> {
     }
 
     /// Before statements go by what was in force when the program was there last, and the store cannot be asked: tables that have no fence
-    /// get no keys. When the store is back, the look before what it says comes to them again.
+    /// get no keys, and whether one has brought its fence is not known. When the store is back, the look before what it says comes to them again.
     pub async fn look_without_store(&mut self, standing: &Standing) {
-        let given = given(standing);
+        let given = Given::of(standing);
         if !self.can_lead() || given.is_empty() {
             return;
         }
@@ -175,23 +171,6 @@ impl<C: ClientConnections> Conductor<C> {
         let limits = self.limits;
         let looked = self.look_ahead(&mut servers, &given, Look::WithoutStore);
         tell_not_known(limits.in_time(looked).await);
-    }
-
-    /// The tables that are to have a fence and have none.
-    async fn unfenced(
-        &self,
-        server: &mut Server,
-        given: &Given,
-    ) -> Result<Vec<(RuleName, KeyColumn)>> {
-        let names = given.keys().cloned().collect();
-        let mut tables = servers::columns_of(server, &self.config, &names).await?;
-        tables.retain(|(name, column)| {
-            servers::wants_fence(&self.config, name)
-                && column.auto_increment
-                && !column.fenced
-                && column.can_have_fence()
-        });
-        Ok(tables)
     }
 
     /// Has connections give no keys to tables that are ahead.
@@ -216,14 +195,10 @@ impl<C: ClientConnections> Conductor<C> {
                 }
             };
             let mut tables = BTreeMap::new();
-            for (rule, column, mend) in ahead {
-                let table = (server.identity.clone(), column.quoted_table());
-                let its = HeldTable {
-                    rule,
-                    mend: mend.clone(),
-                };
-                found.tables.insert(table, its);
-                tables.insert((column.schema, column.table), mend);
+            for (column, its) in ahead {
+                let place = (server.identity.clone(), column.quoted_table());
+                tables.insert((column.schema, column.table), its.remedy.told());
+                found.tables.insert(place, its);
             }
             let listeners = server.listeners.iter();
             noted.extend(listeners.map(|listener| (*listener, tables.clone())));
@@ -235,75 +210,94 @@ impl<C: ClientConnections> Conductor<C> {
         looked
     }
 
-    /// Those of a server's tables that are to have a fence and have none whose next id is above all that was reserved of their keys, so that the server
-    /// has made some; right behind a switch all that have ids which keys may have. They stay so until they have their fence. On a server on which the
-    /// keys are not in force nobody gets any yet. With what puts one right, where nothing else does.
+    /// Those of a server's tables that lack their fence, or have brought one, whose next id is above all that was reserved of their keys, so that the
+    /// server has made some; right behind a switch all that have ids which keys may have. They stay so until they have their fence, and it is recorded. On a
+    /// server on which the keys are not in force nobody gets any yet. And those that have keys by another rule.
     async fn ahead_on(
         &self,
         server: &mut Server,
         given: &Given,
         look: Look,
-    ) -> Result<Vec<(RuleName, KeyColumn, Option<String>)>> {
+    ) -> Result<Vec<(KeyColumn, HeldTable)>> {
         let mut ahead = Vec::new();
-        for (name, column) in self.unfenced(server, given).await? {
-            let Some((keys, of)) = given.get(&name) else {
+        let is_store_asked = look != Look::WithoutStore;
+        for table in self.unsettled(server, given, is_store_asked).await? {
+            let Some((keys, of)) = given.get(&table.rule) else {
                 continue;
             };
-            let next = column.counter.unwrap_or(0);
-            let span = match look {
-                Look::WithoutStore => None,
-                Look::BehindSwitch | Look::Again => {
-                    self.board.span(keys).await.map_err(store_error)?
+            if !of.contains(&server.identity) {
+                continue;
+            }
+            let remedy = match (&table.lack, self.mend(keys, &table.column)) {
+                (Lack::Rule(why), _) => Remedy::Rules(why.clone()),
+                (Lack::Fence | Lack::Record, Some(statement)) => Remedy::Statement(statement),
+                (Lack::Fence | Lack::Record, None) => Remedy::Switch,
+            };
+            let place = (server.identity.clone(), table.column.quoted_table());
+            let is_held = match remedy {
+                Remedy::Rules(_) => true,
+                Remedy::Statement(_) | Remedy::Switch => {
+                    self.is_above(keys, table.next, look).await? || self.held_back.has(&place)
                 }
             };
-            let table = (server.identity.clone(), column.quoted_table());
-            let is_behind_switch = look == Look::BehindSwitch;
-            let is_above = span
-                .is_none_or(|span| next > span.bound || is_behind_switch && next > span.first)
-                || self.held_back.has(&table);
-            if of.contains(&server.identity) && is_above {
-                let mend = self.mend(keys, &column);
-                if !self.held_back.knows(&table, mend.as_deref()) {
-                    let is_told = self.held_back.has_rule(&name);
-                    tell_ahead(&column, next, mend.as_deref(), is_told);
-                }
-                ahead.push((name, column, mend));
+            if !is_held {
+                continue;
             }
+            if !self.held_back.knows(&place, &remedy) {
+                let is_told = self.held_back.has_rule(&table.rule);
+                tell_ahead(&table, &remedy, is_told);
+            }
+            let Unsettled { rule, column, .. } = table;
+            ahead.push((column, HeldTable { rule, remedy }));
         }
         Ok(ahead)
     }
 
-    /// The statement by which a table gets keys again, where the switch does not help: no key is above its ids.
-    fn mend(&self, keys: &KeySpace, column: &KeyColumn) -> Option<String> {
-        let hiding = keys
-            .tag()
-            .and_then(|tag| self.config.store.hidden_tags().of(tag));
-        hiding.map(|_| column.fence_statement())
+    /// Whether ids below `next` may be above all that was reserved of these keys; right behind a switch, whether they may be keys.
+    async fn is_above(&self, keys: &KeySpace, next: u64, look: Look) -> Result<bool> {
+        let span = match look {
+            Look::WithoutStore => None,
+            Look::BehindSwitch | Look::Again => self.board.span(keys).await.map_err(store_error)?,
+        };
+        let is_behind_switch = look == Look::BehindSwitch;
+        Ok(span.is_none_or(|span| next > span.bound || is_behind_switch && next > span.first))
     }
 
-    /// Fences one of them. True: programs are to drop what they have reserved.
+    /// Fences one of them, or records the fence that it has brought. True: programs are to drop what they have reserved.
     async fn fence_late(
         &self,
         server: &mut Server,
-        (name, keys): (&RuleName, &KeySpace),
-        column: &KeyColumn,
+        keys: &KeySpace,
+        Unsettled {
+            rule, column, lack, ..
+        }: &Unsettled,
     ) -> Result<bool> {
         let mut found = None;
+        let table = fenced_table(server, (rule, keys), column);
+        // Under the table's lock: others may have been faster, and then the record says so.
         let may = async |reading: Reading| {
-            let dropped = self.may_fence(name, keys, reading).await?;
+            let admitted = self.board
+                .admit(table.clone(), reading.was_fenced, reading.counter);
+            let dropped = admitted.await?;
             if let Dropped::All(span) = dropped {
                 found = Some((span, reading));
             }
             Ok(dropped != Dropped::Not)
         };
         match fence(&mut server.conn, column, true, may).await? {
-            Outcome::Done => tracing::info!(table = column.quoted_table(), "fence applied"),
+            Outcome::Done => {
+                let done = match lack {
+                    Lack::Fence | Lack::Rule(_) => "fence applied",
+                    Lack::Record => "the table came with a fence: it is its rule's from now on",
+                };
+                tracing::info!(table = column.quoted_table(), "{done}");
+            }
             // The next look comes back to it.
             Outcome::Over | Outcome::Blocked(_) => {}
             Outcome::NotAltered => bail!(not_altered(column)),
         }
         if let Some((span, reading)) = found {
-            self.tell_late(server, (name, column), (span, reading))
+            self.tell_late(server, (rule, column), (span, reading))
                 .await?;
         }
         Ok(found.is_some())
@@ -320,11 +314,15 @@ impl<C: ClientConnections> Conductor<C> {
         let lowest = servers::lowest(&mut server.conn, column).await?;
         let has_own = lowest.is_some_and(|lowest| lowest < span.first)
             || reading.above_rows < reading.counter;
+        let (came, what) = match reading.was_fenced {
+            true => ("with a fence", "the table came with a fence"),
+            false => ("without its fence", "the table had no fence"),
+        };
         if !has_own {
             tracing::info!(
                 table = column.quoted_table(),
                 counter = reading.counter,
-                "the table had no fence: keys that were reserved and not given are dropped"
+                "{what}: keys that were reserved and not given are dropped"
             );
             return Ok(());
         }
@@ -332,7 +330,7 @@ impl<C: ClientConnections> Conductor<C> {
         let listener = listeners.find_map(|at| self.config.listeners.get(*at));
         let upstream = listener.map_or("", |listener| listener.upstream.as_str());
         let report = format!(
-            "{} on {upstream} came without its fence, and with ids below {} that are not all keys, while keys are given from {} on: those that \
+            "{} on {upstream} came {came}, and with ids below {} that are not all keys, while keys are given from {} on: those that \
              were given may be among them. Compare its ids with other tables', unless its rows are copies of rows that had keys. Keys go on above",
             column.quoted_table(),
             reading.counter,
@@ -348,25 +346,6 @@ impl<C: ClientConnections> Conductor<C> {
         });
         noted.await.map_err(store_error)
     }
-
-    /// Under a table's lock: whether its rule gives keys now, and its ids are not above all that was reserved of these. What is left of
-    /// that is dropped if they may be among it.
-    async fn may_fence(
-        &self,
-        name: &RuleName,
-        keys: &KeySpace,
-        reading: Reading,
-    ) -> Result<Dropped, Failure> {
-        let now = self.board.standing().await?;
-        let mut rules = now.rules.iter();
-        let gives = rules.any(|rule| rule.rule == *name && rule.keys.as_ref() == Some(keys));
-        match now.phase == Phase::None && gives {
-            // Somebody else was faster.
-            true if reading.was_fenced => Ok(Dropped::Nothing),
-            true => self.board.drop_reserved(keys, reading.counter).await,
-            false => Ok(Dropped::Not),
-        }
-    }
 }
 
 fn tell_not_known(looked: Result<()>) {
@@ -375,22 +354,34 @@ fn tell_not_known(looked: Result<()>) {
     }
 }
 
-/// Once for each rule that has one; of those that wait for somebody's statement, each.
-fn tell_ahead(column: &KeyColumn, next: u64, mend: Option<&str>, is_told: bool) {
+/// Once for each rule that has one which its switch puts right; of the others, each.
+fn tell_ahead(
+    Unsettled {
+        column, next, lack, ..
+    }: &Unsettled,
+    remedy: &Remedy,
+    is_told: bool,
+) {
     let table = column.quoted_table();
-    match mend {
-        Some(mend) => tracing::warn!(
+    let next = *next;
+    let has = match lack {
+        Lack::Fence | Lack::Rule(_) => "the table has ids and no fence",
+        Lack::Record => "the table came with a fence, and has ids that are still to be given",
+    };
+    match remedy {
+        Remedy::Rules(why) => {
+            tracing::warn!(table, "the table gets no keys from this program: {why}");
+        }
+        Remedy::Statement(mend) => tracing::warn!(
             table,
             next,
-            "the table has ids and no fence, and hidden keys may be any, so that it gets no keys. If all its ids are keys of its tag, as \
-             after TRUNCATE or in a copy: {mend}"
+            "{has}, and hidden keys may be any, so that it gets no keys. If all its ids are keys of its tag, as after TRUNCATE or in a copy: {mend}"
         ),
-        None if is_told => {}
-        None => tracing::warn!(
+        Remedy::Switch if is_told => {}
+        Remedy::Switch => tracing::warn!(
             table,
             next,
-            "the table has ids and no fence: the switch is repeated, so that keys go on above them. What was given until now may be among \
-             them"
+            "{has}: the switch is repeated, so that keys go on above them. What was given until now may be among them"
         ),
     }
 }

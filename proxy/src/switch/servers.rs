@@ -269,7 +269,8 @@ pub(super) async fn unknown_on<'a>(
         if found.any(|(of, ..)| (&of.schema, &of.table) == (&its.schema, &its.table)) {
             continue;
         }
-        if !has_rules || may_be_there(&mut server.conn, its).await {
+        let table = (its.schema.as_str(), its.table.as_str());
+        if !has_rules || may_be_there(&mut server.conn, table).await {
             unknown.push(its);
         }
     }
@@ -277,8 +278,8 @@ pub(super) async fn unknown_on<'a>(
 }
 
 /// Whether a table is not certain to be gone: another program's account may have rights on it that this one's lacks.
-async fn may_be_there(conn: &mut Conn, its: &Recorded) -> bool {
-    let (schema, table) = (quoted(&its.schema), quoted(&its.table));
+pub(super) async fn may_be_there(conn: &mut Conn, (schema, table): (&str, &str)) -> bool {
+    let (schema, table) = (quoted(schema), quoted(table));
     let select = format!("SELECT 1 FROM {schema}.{table} LIMIT 0");
     match conn.query_drop(select).await {
         Err(mysql_async::Error::Server(error)) => !GONE.contains(&error.code),

@@ -107,16 +107,13 @@ impl Connection {
         }
         let reason = Reason::Unsupported(Unsupported::TableAhead);
         let told = self.note_refused(rule, reason);
-        let mend = rule.and_then(|rule| self.rules.mend_ahead(rule));
-        let message = mend.map_or(told, without_fence);
+        let why = rule.and_then(|rule| self.rules.reason_ahead(rule));
+        let message = why.map_or(told, no_keys);
         self.refuse(header, reason.cause(), &message)
     }
 }
 
-/// Its rule's keys hide how many there are, so none is above its ids: somebody has to say that they are all keys.
-fn without_fence(mend: &str) -> String {
-    format!(
-        "keywright gives this table no keys now: it has no fence, and has got ids without it, which hidden keys may meet; if all of them are \
-         keys of its tag: {mend}"
-    )
+/// No switch puts it right: somebody has to.
+fn no_keys(why: &str) -> String {
+    format!("keywright gives this table no keys now: {why}")
 }

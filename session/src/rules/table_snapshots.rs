@@ -63,14 +63,14 @@ impl TableSnapshots {
     }
 }
 
-/// Tables that have no fence and ids of their own which are still to be given, by schema and name as they are compared.
+/// Tables that get no keys, by schema and name as they are compared: they have ids of their own which are still to be given, or keys by another rule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ahead {
     tables: BTreeSet<(Vec<u8>, Vec<u8>)>,
     /// Their rules.
     rules: BTreeSet<usize>,
-    /// By rule: the statement that puts one of them right, where nothing else does.
-    mends: BTreeMap<usize, String>,
+    /// By rule: why one of them gets none, where no switch puts it right.
+    reasons: BTreeMap<usize, String>,
 }
 
 impl Ahead {
@@ -92,12 +92,12 @@ impl Ahead {
         self.rules.contains(&rule)
     }
 
-    pub(super) fn add_mend(&mut self, rule: usize, statement: &str) {
-        let of_rule = self.mends.entry(rule);
-        of_rule.or_insert_with(|| statement.to_owned());
+    pub(super) fn add_reason(&mut self, rule: usize, reason: &str) {
+        let of_rule = self.reasons.entry(rule);
+        of_rule.or_insert_with(|| reason.to_owned());
     }
 
-    pub(super) fn mend(&self, rule: usize) -> Option<&str> {
-        self.mends.get(&rule).map(String::as_str)
+    pub(super) fn reason(&self, rule: usize) -> Option<&str> {
+        self.reasons.get(&rule).map(String::as_str)
     }
 }

@@ -96,7 +96,8 @@ impl Transaction<Dropped> for DropReserved {
 }
 
 impl DropReserved {
-    async fn drop_reserved(&self, link: &mut Link) -> Result<Dropped, StoreError> {
+    /// In a transaction that has begun.
+    pub(super) async fn drop_reserved(&self, link: &mut Link) -> Result<Dropped, StoreError> {
         let locked = lock(link).await?;
         let span = span(&self.store, &self.keys, link).await?;
         let Some(span) = span.filter(|its| locked.phase == Phase::None && self.next <= its.bound)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 
+use super::fenced::record_all;
 use super::gone_back::marked;
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
@@ -194,6 +195,7 @@ impl Commit {
                 forget_servers(link, self.attempt).await?;
             }
             self.adopt(link).await?;
+            record_all(self.attempt, &self.reached.fenced(), link).await?;
             clear(link, self.attempt).await?;
             set_phase(link, Phase::None).await?;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keywright_core::Tag;
 use tokio::sync::OwnedMutexGuard;
 
+use super::fenced::forget_all;
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::switch::space::KeySpace;
 use crate::switch::state::{Change, InForce, Peer, Phase, RuleName, Standing};
@@ -360,6 +361,7 @@ impl Transaction<bool> for Move {
             set_phase(link, self.to).await?;
             if self.to == Phase::None {
                 forget_servers(link, self.attempt).await?;
+                forget_all(self.attempt, link).await?;
                 let leave = "UPDATE keywright_rule SET key_space = NULL WHERE attempt = ?";
                 link.change(leave, values![self.attempt]).await?;
                 clear(link, self.attempt).await?;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use keywright_core::Cause;
 use tokio::sync::Mutex;
 
+use super::fenced::FencedTable;
 use super::reached::Reached;
 use super::space::KeySpace;
 use super::state::{
@@ -15,6 +16,7 @@ use super::state::{
 use crate::failure::Failure;
 use crate::host::holder;
 use crate::keys::Keys;
+use crate::store::fenced::{Admit, ForgetFenced, ReadFenced};
 use crate::store::late::{DropReserved, NoteLate, ReadLate, ReadSpan};
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
 use crate::store::switch_commit::{Commit, Committed, ReadRecorded, Record};
@@ -158,6 +160,55 @@ impl Switchboard {
         self.keys.run(read).await
     }
 
+    /// The tables of a server that have their fence by a rule.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn fenced(&self, server: &str) -> Result<Vec<FencedTable>, Failure> {
+        let server = server.to_owned();
+        self.keys.run(ReadFenced { server }).await
+    }
+
+    /// Forgets that of a table which is not there any more.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn forget_fenced(&self, table: FencedTable) -> Result<(), Failure> {
+        self.keys.run(ForgetFenced { table }).await
+    }
+
+    /// A table is to get its fence, or has brought one (`is_fenced`), and its own ids are below `next`. Reserved keys are dropped as
+    /// [`Self::drop_reserved`] does, and in the same transaction it is recorded that the table has its fence by this rule: whoever comes second drops nothing.
+    /// Nothing is done where its rule does not give these keys, or another one gives it others. To be asked under the table's lock, before its fence.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn admit(
+        &self,
+        table: FencedTable,
+        is_fenced: bool,
+        next: u64,
+    ) -> Result<Dropped, Failure> {
+        if !self.keys.keep_standing(None) {
+            return Ok(Dropped::Not);
+        }
+        let admit = Admit {
+            dropping: self.dropping(&table.keys, next),
+            table,
+            is_fenced,
+        };
+        self.keys.run(admit).await
+    }
+
+    fn dropping(&self, keys: &KeySpace, next: u64) -> DropReserved {
+        DropReserved {
+            store: self.keys.store(),
+            snowflakes: self.keys.snowflakes(),
+            keys: keys.clone(),
+            next,
+        }
+    }
+
     /// A table has come whose own ids are below `next`. Where keys may have such ids, those that were reserved are of an older generation from
     /// now on: programs drop them. To be asked under the table's lock, before its fence. What is kept for the next start is not used from here on, until
     /// the program follows the next generation; where it cannot be told so, nothing is dropped.
@@ -168,13 +219,7 @@ impl Switchboard {
         if !self.keys.keep_standing(None) {
             return Ok(Dropped::Not);
         }
-        let dropped = DropReserved {
-            store: self.keys.store(),
-            snowflakes: self.keys.snowflakes(),
-            keys: keys.clone(),
-            next,
-        };
-        self.keys.run(dropped).await
+        self.keys.run(self.dropping(keys, next)).await
     }
 
     /// Notes what was found of a table that came late.

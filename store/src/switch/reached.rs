@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fenced::FencedTable;
 use super::space::KeySpace;
-use super::state::Recorded;
+use super::state::{Recorded, RuleName};
+
+/// Server, schema and name.
+type Place = (String, String, String);
 
 /// How far the ids of tables have come, by the keys that these go over to: the ids of one tag's tables are nothing to another tag.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// By server, schema and name.
-    tables: BTreeMap<(String, String, String), BTreeSet<KeySpace>>,
+    tables: BTreeMap<Place, BTreeSet<KeySpace>>,
+    /// Those that have their fence.
+    fenced: BTreeMap<Place, (RuleName, KeySpace)>,
     rows: BTreeMap<KeySpace, u64>,
     /// The same of tables alone that do not have such keys yet.
     rows_before: BTreeMap<KeySpace, u64>,
@@ -30,6 +35,33 @@ impl Reached {
     pub fn add_table(&mut self, (server, schema, table): (&str, &str, &str), keys: &KeySpace) {
         let place = (server.to_owned(), schema.to_owned(), table.to_owned());
         self.tables.entry(place).or_default().insert(keys.clone());
+    }
+
+    /// It has its fence by that rule.
+    pub fn add_fenced(&mut self, table: FencedTable) {
+        let FencedTable {
+            server,
+            schema,
+            table,
+            rule,
+            keys,
+        } = table;
+        self.fenced.insert((server, schema, table), (rule, keys));
+    }
+
+    /// Those that have, each once.
+    #[must_use]
+    pub fn fenced(&self) -> Vec<FencedTable> {
+        let fenced = self.fenced.iter();
+        fenced
+            .map(|((server, schema, table), (rule, keys))| FencedTable {
+                server: server.clone(),
+                schema: schema.clone(),
+                table: table.clone(),
+                rule: rule.clone(),
+                keys: keys.clone(),
+            })
+            .collect()
     }
 
     /// The first id above the rows of a table that goes over to these keys, or has them already (`has_keys`).

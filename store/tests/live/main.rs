@@ -17,6 +17,7 @@ mod etcd_cluster;
 mod etcd_refusals;
 mod etcd_rows;
 mod failures;
+mod fenced_tables;
 mod file;
 mod fleet;
 mod forwarder;

@@ -67,7 +67,8 @@ impl Switching {
         let all = self.board.all_wanted().await.map_err(failed)?;
         let mut changes = Vec::new();
         let on_unknown_servers = self.conductor.on_unknown_servers(standing).await;
-        self.tell_kept_back(on_unknown_servers.is_empty());
+        let are_known = on_unknown_servers.is_empty() && !self.conductor.has_of_others();
+        self.tell_kept_back(are_known);
         let all_wanted: Vec<WantedKeys> = self.config.rules.iter().filter_map(wanted).collect();
         for wanted in all_wanted {
             let from = in_force(standing, &wanted.rule);

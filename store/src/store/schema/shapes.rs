@@ -164,6 +164,19 @@ const SWITCH_TABLE: Shape = Shape {
     ],
 };
 
+const FENCED: Shape = Shape {
+    table: "keywright_fenced",
+    key_columns: 3,
+    columns: &[
+        ("server", "varchar"),
+        ("schema_name", "varchar"),
+        ("table_name", "varchar"),
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("key_space", "varchar"),
+    ],
+};
+
 const PROGRAM: Shape = Shape {
     table: "keywright_program",
     key_columns: 1,
@@ -344,7 +357,7 @@ const MOVED: Shape = Shape {
     ],
 };
 
-pub(super) const SHAPES: [&Shape; 22] = [
+pub(super) const SHAPES: [&Shape; 23] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -353,6 +366,7 @@ pub(super) const SHAPES: [&Shape; 22] = [
     &RULE,
     &RULE_SERVER,
     &SWITCH_TABLE,
+    &FENCED,
     &PROGRAM,
     &WANTED,
     &NATIVE,
@@ -370,7 +384,7 @@ pub(super) const SHAPES: [&Shape; 22] = [
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 22] = [
+pub const OWN_TABLES: [&str; 23] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -379,6 +393,7 @@ pub const OWN_TABLES: [&str; 22] = [
     RULE.table,
     RULE_SERVER.table,
     SWITCH_TABLE.table,
+    FENCED.table,
     PROGRAM.table,
     WANTED.table,
     NATIVE.table,

@@ -1,0 +1,180 @@
+//! Which tables have their fence by which rule: recorded when the switch has come into force, and when a table gets its fence later.
+
+use super::late::DropReserved;
+use super::switch_rows::{key_space, lock, rules};
+use super::{Link, Row, StoreError, Transaction, Value, column, values};
+use crate::switch::fenced::{FencedTable, Origin, origin};
+use crate::switch::state::{Dropped, InForce, Phase, RuleName};
+
+/// Rows that one statement writes at most.
+const ROWS_MAX: usize = 100;
+
+/// All that is recorded of a server's tables.
+#[derive(Debug)]
+pub(crate) struct ReadFenced {
+    pub(crate) server: String,
+}
+
+impl Transaction<Vec<FencedTable>> for ReadFenced {
+    async fn run(&self, link: &mut Link) -> Result<Vec<FencedTable>, StoreError> {
+        let select = "SELECT server, schema_name, table_name, table_pattern, column_name, key_space FROM keywright_fenced \
+                      WHERE server = ? ORDER BY schema_name, table_name";
+        let rows = link.rows(select, values![&self.server]).await?;
+        rows.iter().map(fenced).collect()
+    }
+}
+
+fn fenced(row: &Row) -> Result<FencedTable, StoreError> {
+    let keys = key_space(row, "key_space")?.ok_or_else(|| StoreError::Column {
+        column: "key_space".to_owned(),
+        value: "nothing".to_owned(),
+    })?;
+    Ok(FencedTable {
+        server: column(row, "server")?,
+        schema: column(row, "schema_name")?,
+        table: column(row, "table_name")?,
+        rule: RuleName {
+            tables: column(row, "table_pattern")?,
+            column: column(row, "column_name")?,
+        },
+        keys,
+    })
+}
+
+/// A table is to get its fence, or has brought one: it is recorded, and keys below its ids that were reserved are given no more. Whoever comes second
+/// finds the record, and drops nothing.
+#[derive(Debug)]
+pub(crate) struct Admit {
+    /// Of the table's keys.
+    pub(crate) dropping: DropReserved,
+    pub(crate) table: FencedTable,
+    /// It has a fence.
+    pub(crate) is_fenced: bool,
+}
+
+impl Transaction<Dropped> for Admit {
+    async fn run(&self, link: &mut Link) -> Result<Dropped, StoreError> {
+        link.begin().await?;
+        let admitted = self.admit(link).await?;
+        let is_kept = match admitted {
+            Dropped::All(_) | Dropped::Nothing => true,
+            Dropped::Not => false,
+        };
+        link.end(is_kept).await?;
+        Ok(admitted)
+    }
+}
+
+impl Admit {
+    async fn admit(&self, link: &mut Link) -> Result<Dropped, StoreError> {
+        let locked = lock(link).await?;
+        let known = rules(link, None).await?;
+        let known: Vec<InForce> = known.into_iter().map(|(rule, _)| rule).collect();
+        let table = &self.table;
+        let gives =
+            |rule: &InForce| rule.rule == table.rule && rule.keys.as_ref() == Some(&table.keys);
+        if locked.phase != Phase::None || !known.iter().any(gives) {
+            return Ok(Dropped::Not);
+        }
+        if self.is_fenced {
+            let recorded = of_table(table, link).await?;
+            match origin(table, recorded.as_ref(), &known) {
+                Origin::Known => return Ok(Dropped::Nothing),
+                Origin::Others(..) => return Ok(Dropped::Not),
+                Origin::Brought => {}
+            }
+        }
+        let dropped = self.dropping.drop_reserved(link).await?;
+        match dropped {
+            Dropped::All(_) | Dropped::Nothing => record(table, link).await?,
+            Dropped::Not => {}
+        }
+        Ok(dropped)
+    }
+}
+
+async fn of_table(table: &FencedTable, link: &mut Link) -> Result<Option<FencedTable>, StoreError> {
+    let select = "SELECT server, schema_name, table_name, table_pattern, column_name, key_space FROM keywright_fenced \
+                  WHERE server = ? AND schema_name = ? AND table_name = ?";
+    let row = link.first(select, place(table)).await?;
+    row.as_ref().map(fenced).transpose()
+}
+
+fn place(table: &FencedTable) -> Vec<Value> {
+    values![&table.server, &table.schema, &table.table]
+}
+
+async fn record(table: &FencedTable, link: &mut Link) -> Result<(), StoreError> {
+    let write = format!(
+        "INSERT INTO keywright_fenced (server, schema_name, table_name, table_pattern, column_name, key_space) \
+         VALUES (?, ?, ?, ?, ?, ?) {} table_pattern = ?, column_name = ?, key_space = ?",
+        link.words().or_update("server, schema_name, table_name")
+    );
+    let FencedTable { rule, keys, .. } = table;
+    let mut values = place(table);
+    values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
+    values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
+    link.change(write, values).await?;
+    Ok(())
+}
+
+/// The attempt is in force: of its tables these have their fence, by the rules that they have now.
+pub(super) async fn record_all(
+    attempt: u64,
+    tables: &[FencedTable],
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    forget_tables(attempt, link).await?;
+    for tables in tables.chunks(ROWS_MAX) {
+        let rows = vec!["(?, ?, ?, ?, ?, ?)"; tables.len()].join(", ");
+        let write = format!(
+            "INSERT INTO keywright_fenced (server, schema_name, table_name, table_pattern, column_name, key_space) VALUES {rows}"
+        );
+        let mut values = Vec::new();
+        for table in tables {
+            let FencedTable { rule, keys, .. } = table;
+            values.extend(place(table));
+            values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
+        }
+        link.change(write, values).await?;
+    }
+    Ok(())
+}
+
+/// The attempt's rules are native again: fences that are left of them say nothing any more.
+pub(super) async fn forget_all(attempt: u64, link: &mut Link) -> Result<(), StoreError> {
+    forget_tables(attempt, link).await?;
+    let of_rules = "DELETE FROM keywright_fenced WHERE EXISTS (SELECT 1 FROM keywright_rule r \
+                    WHERE r.table_pattern = keywright_fenced.table_pattern \
+                    AND r.column_name = keywright_fenced.column_name AND r.attempt = ?)";
+    link.change(of_rules, values![attempt]).await?;
+    Ok(())
+}
+
+/// Forgets the tables of an attempt.
+async fn forget_tables(attempt: u64, link: &mut Link) -> Result<(), StoreError> {
+    let forget = "DELETE FROM keywright_fenced WHERE EXISTS (SELECT 1 FROM keywright_switch_table t \
+                  WHERE t.server = keywright_fenced.server AND t.schema_name = keywright_fenced.schema_name \
+                  AND t.table_name = keywright_fenced.table_name AND t.attempt = ?)";
+    link.change(forget, values![attempt]).await?;
+    Ok(())
+}
+
+/// A table is not there any more: one that comes in its place brings its fence, if it has one.
+#[derive(Debug)]
+pub(crate) struct ForgetFenced {
+    /// Only if this is recorded of it still.
+    pub(crate) table: FencedTable,
+}
+
+impl Transaction<()> for ForgetFenced {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
+        let forget = "DELETE FROM keywright_fenced WHERE server = ? AND schema_name = ? AND table_name = ? \
+                      AND table_pattern = ? AND column_name = ? AND key_space = ?";
+        let FencedTable { rule, keys, .. } = &self.table;
+        let mut values = place(&self.table);
+        values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
+        link.change(forget, values).await?;
+        Ok(())
+    }
+}
