@@ -103,8 +103,8 @@ pub enum Cause {
     /// Several stores are configured, and one of them does not say that the tag is closed there. If it were open in two stores, its ids would come twice.
     /// `keywright init` closes it. For tags in tables of other systems, in key ports and in Redis: the other stores have not answered yet.
     TagHomeUnknown,
-    /// The table has no fence, and has ids of its own that the tag may still issue. The switch could not be repeated within `switch_wait_ms_max`. The log
-    /// names what is in the way.
+    /// The table has ids of its own that the tag may still issue, and no fence, or one that it has brought. The switch could not be repeated within
+    /// `switch_wait_ms_max`; the log names what is in the way. Or another rule in force gives the table other keys: the message names both rules.
     TableAhead,
     /// The listener's `admin` may not see the table. So the table has no fence, and the tag may issue ids that it has. Grant `admin` SELECT, ALTER and
     /// LOCK TABLES on the whole schema. The next schema refresh then sees the table.

@@ -86,8 +86,8 @@ pub enum Unsupported {
     /// The key column's type holds no keys as large as the rule's may be.
     #[error("a column without room for the rule's keys")]
     KeyNarrow,
-    /// The table has no fence, and ids that its rule is still to give.
-    #[error("a table without fence whose own ids are above the rule's keys")]
+    /// The table has ids that its rule is still to give, or keys by another rule.
+    #[error("a table that gets no keys now")]
     TableAhead,
     /// The program's own account may not see the table, so nobody knows which ids it has, and it has no fence.
     #[error("a table that the program's own account may not see")]

@@ -157,10 +157,9 @@ impl<C: ClientConnections> Conductor<C> {
             .collect();
         let mut recorded = Recorded::new();
         for its in self.fenced_on(&server.identity).await? {
-            let is_there = there.contains(&(its.schema.as_str(), its.table.as_str()));
             let table = (its.schema.as_str(), its.table.as_str());
             // Others may have other rules, and accounts that see more.
-            if !is_there
+            if !there.contains(&table)
                 && given.get(&its.rule).is_some()
                 && !servers::may_be_there(&mut server.conn, table).await
             {

@@ -276,7 +276,8 @@ impl<C: ClientConnections> Conductor<C> {
         let table = fenced_table(server, (rule, keys), column);
         // Under the table's lock: others may have been faster, and then the record says so.
         let may = async |reading: Reading| {
-            let admitted = self.board
+            let admitted = self
+                .board
                 .admit(table.clone(), reading.was_fenced, reading.counter);
             let dropped = admitted.await?;
             if let Dropped::All(span) = dropped {

@@ -1,6 +1,7 @@
 //! Tables go over from auto-increment to keys, to another tag and back while applications insert: no insert fails, and no id comes twice.
 
 mod ahead;
+mod brought;
 mod failover;
 mod fence;
 mod ignore;
@@ -20,6 +21,11 @@ use ahead::{
     a_server_taken_for_another_gets_no_keys_among_its_ids,
     ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
+};
+use brought::{
+    a_dump_behind_a_fence_costs_what_was_reserved_once,
+    a_restart_and_a_truncate_cost_nothing_that_was_reserved,
+    keys_go_on_above_a_table_that_comes_out_of_another_rule,
 };
 use failover::{
     a_server_that_admin_does_not_lead_to_is_told, a_server_that_took_over_gets_keys_above_its_ids,
@@ -49,6 +55,7 @@ use killed::{
 use later::a_program_dies_before_the_fence_of_a_late_table;
 use moved::{
     a_native_table_comes_to_keys_in_force_by_no_reload,
+    a_program_that_starts_with_swapped_rules_gives_a_table_no_keys_of_the_other_tag,
     a_reload_that_swaps_rules_in_force_is_refused,
     a_rule_in_force_comes_to_another_program_by_a_reload, rules_with_the_same_keys_may_be_swapped,
 };
@@ -131,6 +138,10 @@ keywright_testkit::on_both_flavours!(
     a_key_port_goes_by_what_its_program_knows_before_it_follows,
     a_program_is_heard_of_while_it_reads_its_file,
     a_reload_that_swaps_rules_in_force_is_refused,
+    a_program_that_starts_with_swapped_rules_gives_a_table_no_keys_of_the_other_tag,
+    keys_go_on_above_a_table_that_comes_out_of_another_rule,
+    a_dump_behind_a_fence_costs_what_was_reserved_once,
+    a_restart_and_a_truncate_cost_nothing_that_was_reserved,
     rules_with_the_same_keys_may_be_swapped,
     a_native_table_comes_to_keys_in_force_by_no_reload,
     a_rule_in_force_comes_to_another_program_by_a_reload,

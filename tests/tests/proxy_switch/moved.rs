@@ -1,7 +1,8 @@
 //! Files that give a table another rule than it had, while rules are in force.
 
+use keywright_core::Cause;
 use keywright_testkit::{
-    Flavour, ProxyConfig, ProxyProcess, Result, WAIT_MAX, Wire, assert_has, wait_until,
+    Flavour, ProxyConfig, ProxyProcess, Reply, Result, WAIT_MAX, Wire, assert_has, wait_until,
 };
 
 use crate::{Shop, id, rule};
@@ -15,7 +16,7 @@ fn with(shop: &Shop, rules: &[&str]) -> ProxyConfig {
 }
 
 /// So many rules have keys.
-fn wait_for_rules(shop: &Shop, count: u64) -> Result<()> {
+pub(super) fn wait_for_rules(shop: &Shop, count: u64) -> Result<()> {
     let sql = "SELECT COUNT(*) FROM keywright.keywright_rule WHERE key_space IS NOT NULL";
     let mut direct = shop.server.wire("shop")?;
     wait_until(&format!("{count} rules in force"), WAIT_MAX, || {
@@ -23,7 +24,7 @@ fn wait_for_rules(shop: &Shop, count: u64) -> Result<()> {
     })
 }
 
-fn wait_for_log(proxy: &ProxyProcess, text: &str) -> Result<()> {
+pub(super) fn wait_for_log(proxy: &ProxyProcess, text: &str) -> Result<()> {
     wait_until(&format!("{text:?} in the log"), WAIT_MAX, || {
         Ok(proxy.log().contains(text))
     })
@@ -78,6 +79,57 @@ pub(super) fn a_reload_that_swaps_rules_in_force_is_refused(flavour: Flavour) ->
     proxy.reload(swapped)?;
     wait_for_rules(&shop, 2)?;
     assert!(insert(&mut wire, "orders")? > native);
+    Ok(())
+}
+
+/// Nobody tells a program that starts in which order other files have the rules, but the store does by which of them a table has its keys.
+pub(super) fn a_program_that_starts_with_swapped_rules_gives_a_table_no_keys_of_the_other_tag(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = shop_with_oak(flavour)?;
+    let with = |rules: &[&str]| {
+        let mut config = with(&shop, rules);
+        config.more = "[limits]\nschema_refresh_s = 1\nswitch_wait_ms_max = 1000\n".to_owned();
+        config
+    };
+    let [first, second] = &two_rules("rewrite", ["one", "two"]);
+    let kept = with(&[first, second]);
+    let proxy = ProxyProcess::start(kept.clone())?;
+    wait_for_rules(&shop, 2)?;
+    let mut wire = proxy.wire("shop")?;
+    let key = insert(&mut wire, "orders")?;
+    let mut direct = shop.server.wire("shop")?;
+    let said = "SELECT tag, generation FROM keywright.keywright_segment ORDER BY tag";
+    let before = direct.rows(said)?;
+
+    let mut other = ProxyProcess::start(with(&[second, first]))?;
+    let mut others = other.wire("shop")?;
+    let why = "`shop`.`orders` has keys by rule shop.o*.id (\"segment:one\"), which is in force, and by this program's file it would get those of \
+               rule shop.*e*.id (\"segment:two\"): start the program with the rules in the order that other files have, or set mode = \"observe\" \
+               first in both";
+    let replies = others.query("INSERT INTO orders (a) VALUES (1)")?;
+    let [Reply::Failed(fault)] = replies.as_slice() else {
+        anyhow::bail!("{replies:?}: {}", other.log());
+    };
+    assert_eq!(fault.errno, Cause::TableAhead.mysql_errno());
+    assert_has(&String::from_utf8_lossy(&fault.message), &[why]);
+    assert_has(&other.log(), &[why]);
+    // Other tables have the same rule by both files.
+    for table in ["line", "oak"] {
+        insert(&mut others, table)?;
+    }
+    // The first one goes on, and so it does when the fence is gone for a moment.
+    assert_eq!(insert(&mut wire, "orders")?, key + 1);
+    wire.run("TRUNCATE orders")?;
+    wait_for_log(&proxy, "fence applied table=\"`shop`.`orders`\"")?;
+    assert_eq!(insert(&mut wire, "orders")?, key + 2);
+    assert!(!other.log().contains("fence applied"), "{}", other.log());
+    assert_eq!(direct.rows(said)?, before, "{}", other.log());
+
+    other.stop()?;
+    other.reconfigure(kept);
+    other.restart()?;
+    insert(&mut other.wire("shop")?, "orders")?;
     Ok(())
 }
 
