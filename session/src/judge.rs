@@ -259,8 +259,8 @@ impl Reason {
                  whatever on_several_rows says; insert them by INSERT".to_owned()
             }
             Self::Unsupported(Unsupported::TableAhead) => {
-                "keywright gives this table no keys now: it has ids of its own that are still to be given; the log of keywright says what keeps it from going on \
-                 above them".to_owned()
+                "keywright gives this table no keys now: it has ids of its own that are still to be given; the log of keywright says what keeps it \
+                 from going on above them".to_owned()
             }
             Self::Unsupported(Unsupported::TableUnshown) => {
                 "keywright gives this table no keys: admin, its own account on this server, may not see it, so that it has no fence, and keys may be \
