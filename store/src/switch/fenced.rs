@@ -45,9 +45,8 @@ pub fn origin(table: &FencedTable, recorded: Option<&FencedTable>, rules: &[InFo
     if recorded.rule == table.rule {
         return Origin::Brought;
     }
-    let is_in_force = |rule: &&InForce| {
-        rule.rule == recorded.rule && rule.servers.iter().any(|its| *its == table.server)
-    };
+    let is_in_force =
+        |rule: &&InForce| rule.rule == recorded.rule && rule.servers.contains(&table.server);
     let of_other = rules.iter().find(is_in_force);
     match of_other.and_then(|rule| rule.keys.as_ref()) {
         Some(keys) if *keys != table.keys => Origin::Others(recorded.rule.clone(), keys.clone()),
