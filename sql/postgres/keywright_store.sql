@@ -73,6 +73,14 @@ CREATE TABLE IF NOT EXISTS keywright_returned_floor (
     PRIMARY KEY (segment_table, tag)
 );
 
+-- Servers that another has taken the place of: all that one wrote before is here. Commits come to replicas in their order, so that rows say this, until
+-- others write them: it is recorded with the first reservation behind a failover.
+CREATE TABLE IF NOT EXISTS keywright_former_server (
+    server    TEXT NOT NULL, -- which server it is
+    newest_ms BIGINT NOT NULL, -- its newest reservation that came along, unix milliseconds
+    PRIMARY KEY (server, newest_ms)
+);
+
 -- One row: the attempt to let tables go over to keys, to another tag or back that is under way, or was the last one.
 -- Every program waits while there is one, and any can finish it. Change nothing here by hand.
 CREATE TABLE IF NOT EXISTS keywright_switch (

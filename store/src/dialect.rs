@@ -183,7 +183,7 @@ impl Dialect {
         match self {
             Self::Keywright => format!(
                 "UPDATE {table} SET server = ?, reserved_ids = COALESCE(reserved_ids, 0), \
-                 reserved_ms = COALESCE(reserved_ms, {now_ms}), rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
+                 reserved_ms = {now_ms}, rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
                  WHERE tag = ? AND hi = ?"
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => self.update_row(table),

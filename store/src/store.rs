@@ -9,6 +9,7 @@ mod fed_look;
 mod fed_recorded;
 pub(crate) mod fed_rows;
 pub(crate) mod fenced;
+mod former;
 pub(crate) mod gone_back;
 pub(crate) mod home_rows;
 pub(crate) mod late;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Layout, Tag};
 
+use super::former::{read_any_row, record};
 use super::gone_back::{behind, failure_above};
 use super::returned::discard_all;
 use super::switch_rows::lock;
 use super::tag_denied::unknown;
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::{closed_here, read_any_row, standing_of};
+use super::tag_read::{closed_here, standing_of};
 use super::{Link, Store, StoreError, Transaction, ranges, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
@@ -114,8 +115,7 @@ impl AdvanceTag {
         if let Err(failure) = refuse_other(tag, hiding.as_ref(), caller) {
             return Ok(Err(failure));
         }
-        let identity = link.server.identity.clone();
-        let (row, now_ms) = match read_any_row(store, &found, &identity, tag, Residue::ALL)? {
+        let (row, now_ms) = match read_any_row(store, &found, tag, Residue::ALL, link).await? {
             Ok(read) => read,
             Err(denied) => return Ok(Err(denied.told(tag))),
         };
@@ -132,12 +132,14 @@ impl AdvanceTag {
         }
         // A gap that is still to be left out stays: this may be the highest id that somebody has seen, not the highest that was given.
         let free = row.ends.first_free(row.number);
-        let free = free.saturating_add(gap_after_loss(&row, now_ms));
+        let gap = gap_after_loss(&row, now_ms);
+        let free = free.saturating_add(gap);
         if let Err(failure) = self.refuse_using_up(free, row.id_max, behind) {
             return Ok(Err(failure));
         }
         let next = id.saturating_add(1);
-        if free >= next && behind.is_none() {
+        // A gap that was told is left out from here on, however large it would be later.
+        if free >= next && behind.is_none() && gap == 0 {
             // What was reserved and not given yet may be below.
             discard_all(store, tag, next, link).await?;
             return Ok(Ok(free));
@@ -145,14 +147,15 @@ impl AdvanceTag {
         // A row that says that it has gone back is written in any case.
         let number = row.ends.number_for(next.max(free));
         // Of one that gave none yet the first is the one that it goes on at.
-        if store.dialect.is_own() && gap_after_loss(&row, now_ms) == 0 {
+        if store.dialect.is_own() && gap == 0 {
             let table = &store.segment_table;
             let update = format!("UPDATE {table} SET start_id = ? WHERE tag = ? AND start_id = hi");
             link.change(update, values![number, tag.as_str()]).await?;
         }
+        record(store, &found, &row, now_ms, link).await?;
         let mut values = Vec::new();
         if store.dialect == Dialect::Keywright {
-            values.extend(values![identity]);
+            values.extend(values![link.server.identity.as_str()]);
         }
         values.extend(values![number, tag.as_str(), row.number]);
         let update = store.dialect.advance_row(&store.segment_table, store.words);

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Step, Tag};
 
+use super::former::read_row;
 use super::tag_admin::TagOptions;
 use super::tag_denied::ordered;
 use super::tag_hiding::hiding_of;
 use super::tag_left::is_left_by_tables;
-use super::tag_read::{is_dropped, key_space, order_of, read_row, standing_of, with_newest};
+use super::tag_read::{is_dropped, key_space, order_of, standing_of};
 use super::{Link, Row, Store, StoreError, Transaction, Value, column, values};
 use crate::failure::Failure;
 use crate::home::{HomeRow, Refused, Standing};
@@ -75,14 +76,12 @@ impl TagIn {
             Ok(standing) => standing,
             Err(failure) => return Ok(Err(failure)),
         };
-        let identity = link.server.identity.clone();
-        let (read, now_ms) = match read_row(store, &row, &identity, tag, Residue::ALL)? {
+        let (read, now_ms) = match read_row(store, &row, tag, Residue::ALL, link).await? {
             Ok(read) => read,
             Err(denied) => {
                 return Ok(Err(denied.told(tag)));
             }
         };
-        let read = with_newest(store, &row, read, link).await?;
         // What another server may have given since it wrote last counts as given.
         let free = read.ends.first_free(read.number);
         let free = free.saturating_add(gap_after_loss(&read, now_ms));

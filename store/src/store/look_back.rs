@@ -9,8 +9,9 @@ use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use super::fed_look::compare_handed;
+use super::former::read_any_row;
 use super::gone_back::{GoneBack, Untold, behind, failure, marked};
-use super::tag_read::{key_space, read_any_row};
+use super::tag_read::key_space;
 use super::uptime::{Uptime, uptime};
 use super::{Bounds, Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{TagRow, has_gone_back};
@@ -233,12 +234,14 @@ async fn look_at(store: &Store, tag: &Tag, seen: u64, link: &mut Link) -> Result
     let found = link
         .first(store.select_row(), values![tag.as_str()])
         .await?;
-    let identity = link.server.identity.clone();
-    let judged = found.map(|found| judge_row(store, tag, (&found, &identity), seen));
-    let gone_back = match judged.transpose() {
+    let judged = match found {
+        Some(found) => judge_row(store, tag, &found, seen, link).await,
+        None => Ok(None),
+    };
+    let gone_back = match judged {
         // Nobody reserves of a row that cannot be read.
         Err(StoreError::Column { .. }) => None,
-        judged => judged?.flatten(),
+        judged => judged?,
     };
     let is_told = match gone_back {
         Some(gone_back) => tell(&gone_back, store, tag, link).await?,
@@ -247,13 +250,14 @@ async fn look_at(store: &Store, tag: &Tag, seen: u64, link: &mut Link) -> Result
     link.end(is_told).await
 }
 
-fn judge_row(
+async fn judge_row(
     store: &Store,
     tag: &Tag,
-    (found, identity): (&Row, &str),
+    found: &Row,
     seen: u64,
+    link: &mut Link,
 ) -> Result<Option<GoneBack>, StoreError> {
-    match read_any_row(store, found, identity, tag, Residue::ALL)? {
+    match read_any_row(store, found, tag, Residue::ALL, link).await? {
         Ok((row, now_ms)) => judge(store, tag, (found, &row), (seen, now_ms)),
         Err(_) => Ok(None),
     }

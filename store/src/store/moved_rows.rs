@@ -5,13 +5,14 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag, key_space_mark};
 
+use super::former::read_row;
 use super::returned::discard_all;
 use super::tag_admin::rule_for;
 use super::tag_change::row_of;
 use super::tag_denied::ordered;
 use super::tag_hiding::hiding_of;
 use super::tag_left::{is_left_by_tables, left_by_tables};
-use super::tag_read::{heir_of, key_space, order_of, read_row};
+use super::tag_read::{heir_of, key_space, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
 use crate::moving::{Comer, Heir, Leaver, Lineage, TagState, plan_close, plan_open};
@@ -86,8 +87,7 @@ async fn find(
         }
         Err(failure) => return Ok(Err(failure)),
     }
-    let identity = link.server.identity.clone();
-    let (read, now_ms) = match read_row(store, &row, &identity, tag, Residue::ALL)? {
+    let (read, now_ms) = match read_row(store, &row, tag, Residue::ALL, link).await? {
         Ok(read) => read,
         Err(denied) => {
             return Ok(Err(denied.told(tag)));

@@ -7,10 +7,10 @@ use keywright_core::Tag;
 use keywright_core::residue::Residue;
 use uuid::Uuid;
 
+use super::former::{read_any_row, read_row};
 use super::gone_back::marked;
 use super::order_rows::DIVISION;
 use super::returned::discard_all;
-use super::tag_read::{read_any_row, read_row};
 use super::{Link, Store, StoreError, Transaction, assigned_admin, bucket_rows, column, values};
 use crate::dialect::Dialect;
 use crate::reserve::gap_after_loss;
@@ -135,7 +135,7 @@ impl Restore {
             return Ok(false);
         };
         // Nothing is given of a row that is damaged, or at its end.
-        let Ok((row, _)) = read_any_row(store, &found, nobody, tag, Residue::ALL)? else {
+        let Ok((row, _)) = read_any_row(store, &found, tag, Residue::ALL, link).await? else {
             return Ok(true);
         };
         // Also beyond the end that the tag has now: somebody may raise that again.
@@ -189,7 +189,6 @@ impl Restore {
         let values = values![nobody, self.lost_ms, self.lost_ms];
         link.change(update, values).await?;
         let names = format!("SELECT tag FROM {} ORDER BY tag", store.segment_table);
-        let identity = link.server.identity.clone();
         let (mut tags, mut unusable) = (Vec::new(), Vec::new());
         for found in link.rows(names, Vec::new()).await? {
             let name: String = found.first()?;
@@ -198,7 +197,7 @@ impl Restore {
             let Some(row) = link.first(store.select_row(), values![&name]).await? else {
                 continue;
             };
-            match read_row(store, &row, &identity, &tag, Residue::ALL)? {
+            match read_row(store, &row, &tag, Residue::ALL, link).await? {
                 Ok((row, now_ms)) => tags.push(RestoredTag {
                     tag: name,
                     next: row.ends.first_free(row.number),

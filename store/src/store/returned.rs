@@ -5,8 +5,9 @@ use std::sync::Arc;
 use keywright_core::Tag;
 use keywright_core::residue::Residue;
 
+use super::former::read_any_row;
 use super::look_back::{judge, tell};
-use super::tag_read::{key_space, read_any_row};
+use super::tag_read::key_space;
 use super::tag_request::ReservationRequest;
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{Returned, choose_returned};
@@ -191,7 +192,7 @@ impl Return {
         link: &mut Link,
     ) -> Result<bool, StoreError> {
         let (store, tag) = (&*self.store, &rest.tag);
-        let read = read_any_row(store, found, &rest.server, tag, Residue::ALL)?;
+        let read = read_any_row(store, found, tag, Residue::ALL, link).await?;
         let Ok((row, now_ms)) = read else {
             return Ok(false);
         };

@@ -11,7 +11,7 @@ use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::switch_snowflakes::{SNOWFLAKE_ID_MAX, bound_of_snowflakes, now_ms, raise_leases};
 use super::tag_hiding::hiding_of;
-use super::tag_read::{is_dropped, order_of};
+use super::tag_read::{is_dropped, is_foreign, order_of};
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::clock::Clock;
 use crate::lease::TakeoverLimits;
@@ -309,7 +309,7 @@ impl Commit {
             hi: column(&row, "number")?,
             id_max: column(&row, "id_max")?,
             behind: server.as_deref().and_then(marked),
-            is_foreign: server.is_some_and(|server| server != link.server.identity),
+            is_foreign: is_foreign(&row, &link.server.identity)?,
             is_hidden: hiding.is_some(),
         }))
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
-use super::gone_back::{behind, failure, marked};
+use super::gone_back::marked;
 use super::tag_hiding;
 use super::tag_request::Denied;
-use super::{Link, Row, Store, StoreError, column, values};
+use super::{Row, Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::{OPEN_NOWHERE, Standing};
@@ -16,86 +16,9 @@ use crate::reserve::{LastReservation, StepNumbers, TagRow};
 use crate::tag_order::TagOrder;
 use keywright_core::residue::{Residue, ResidueError};
 
-/// The row and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses. Of one whose bound was put back
-/// nobody knows how far its ids were given.
-pub(super) fn read_row(
-    store: &Store,
-    row: &Row,
-    identity: &str,
-    tag: &Tag,
-    wanted: Residue,
-) -> Result<Result<(TagRow, i64), Denied>, StoreError> {
-    let behind = behind(store, row)?;
-    let read = read_any_row(store, row, identity, tag, wanted)?;
-    Ok(read.and_then(|(row, now_ms)| match behind {
-        Some(seen) => Err(Denied::Other(failure(tag, seen, &row))),
-        None => Ok((row, now_ms)),
-    }))
-}
-
-/// How much of what came before the newest reservation of another server may be missing beside it, milliseconds: replicas carry commits out in their order,
-/// or nearly so.
-const DISORDER_MS_MAX: i64 = 60_000;
-
-/// A row that another server wrote, or this one before another, with the moment behind which ids of it may be missing: what that server wrote before its newest reservation of any tag
-/// that is here, is here, too. Else a tag that was quiet for long would leave out as much as it may have used all the time.
-pub(super) async fn with_newest(
-    store: &Store,
-    found: &Row,
-    row: TagRow,
-    link: &mut Link,
-) -> Result<TagRow, StoreError> {
-    let Some(last) = row.last.filter(|last| !last.same_server) else {
-        return Ok(row);
-    };
-    let server: Option<String> = column(found, "server")?;
-    let server = server.unwrap_or_default();
-    let Some(newest_ms) = newest_of(store, link, &server).await? else {
-        return Ok(row);
-    };
-    // The one that wrote the row may have come back under its name, without what it had lost: then it is no witness of what it wrote before.
-    if another_between(store, link, &server, (last.at_ms, newest_ms)).await? {
-        return Ok(row);
-    }
-    let at_ms = last.at_ms.max(newest_ms.saturating_sub(DISORDER_MS_MAX));
-    let last = Some(LastReservation { at_ms, ..last });
-    Ok(TagRow { last, ..row })
-}
-
-/// When a server wrote its newest reservation that is here, milliseconds.
-async fn newest_of(
-    store: &Store,
-    link: &mut Link,
-    server: &str,
-) -> Result<Option<i64>, StoreError> {
-    let table = &store.segment_table;
-    let select = format!("SELECT MAX(reserved_ms) AS newest_ms FROM {table} WHERE server = ?");
-    let newest = link.first(select, values![server]).await?;
-    let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
-    Ok(newest_ms.flatten())
-}
-
-/// Whether another server was written to between two moments of one, or after the first of them, unless it is the one that is asked.
-async fn another_between(
-    store: &Store,
-    link: &mut Link,
-    server: &str,
-    (from_ms, to_ms): (i64, i64),
-) -> Result<bool, StoreError> {
-    let select = format!(
-        "SELECT COUNT(*) AS others FROM {} WHERE server <> ? AND reserved_ms > ? AND (server <> ? OR reserved_ms < ?)",
-        store.segment_table
-    );
-    let here = link.server.identity.clone();
-    let counted = link
-        .first(select, values![server, from_ms, here, to_ms])
-        .await?;
-    let others: Option<i64> = counted.map(|row| column(&row, "others")).transpose()?;
-    Ok(others != Some(0))
-}
-
-/// The same, also of one whose bound was put back.
-pub(super) fn read_any_row(
+/// The row as it stands there, and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses. What may be missing behind another
+/// server's is seen of other rows, too: [`super::former`].
+pub(super) fn plain_row(
     store: &Store,
     row: &Row,
     identity: &str,
@@ -276,20 +199,28 @@ fn largest_hidden(row: &Row) -> Result<u64, StoreError> {
     Ok(hiding.map_or(u64::MAX, |hiding| hiding.bits.largest()))
 }
 
+/// Whether a server wrote the bound from which this one may not have all: another one, or this one before others, when it was made anew from one of these and
+/// came back under its name.
+pub(super) fn is_foreign(row: &Row, identity: &str) -> Result<bool, StoreError> {
+    let server: Option<String> = column(row, "server")?;
+    let at_ms: Option<i64> = column(row, "reserved_ms")?;
+    let others_ms: Option<i64> = column(row, "others_ms")?;
+    Ok(server.is_some_and(|server| {
+        server != identity
+            || others_ms.is_some_and(|others_ms| at_ms.is_none_or(|at_ms| others_ms > at_ms))
+    }))
+}
+
 fn last(row: &Row, identity: &str) -> Result<Option<LastReservation>, StoreError> {
     let server: Option<String> = column(row, "server")?;
     let at_ms: Option<i64> = column(row, "reserved_ms")?;
     let ids: Option<u64> = column(row, "reserved_ids")?;
     let rate_per_s: Option<u64> = column(row, "rate_per_s")?;
-    let others_ms: Option<i64> = column(row, "others_ms")?;
+    let same_server = !is_foreign(row, identity)?;
     Ok(match (server, at_ms, ids) {
         (Some(server), Some(at_ms), Some(ids)) => Some(LastReservation {
-            same_server: match marked(&server) {
-                // What was seen above the bound of one that was put back is more than any gap.
-                Some(_) => true,
-                // Another was written to since: this one may have come back, made anew from that one, without what it had lost.
-                None => server == identity && others_ms.is_none_or(|others_ms| others_ms <= at_ms),
-            },
+            // What was seen above the bound of one that was put back is more than any gap.
+            same_server: same_server || marked(&server).is_some(),
             at_ms,
             ids,
             rate_per_s: rate_per_s.unwrap_or(0),

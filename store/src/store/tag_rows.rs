@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
+use super::former::{read_any_row, record};
 use super::look_back::{judge, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
@@ -13,9 +14,7 @@ use super::tag_denied::{
     unknown,
 };
 use super::tag_hiding::{hiding_of, refuse_other};
-use super::tag_read::{
-    closed_here, is_dropped, key_space, order_of, read_any_row, standing_of, with_newest,
-};
+use super::tag_read::{closed_here, is_dropped, key_space, order_of, standing_of};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, Value, column, ranges, values};
 use crate::dialect::Dialect;
@@ -71,12 +70,11 @@ async fn reserve(
         Ok(found) => found,
         Err(denied) => return Ok(Err(denied)),
     };
-    let identity = link.server.identity.as_str();
-    let (row, now_ms) = match read_any_row(store, found, identity, request.tag, request.residue)? {
+    let (row, now_ms) = match read_any_row(store, found, request.tag, request.residue, link).await?
+    {
         Ok(read) => read,
         Err(denied) => return Ok(Err(denied)),
     };
-    let row = with_newest(store, found, row, link).await?;
     if let Err(denied) = may_be_asked(request, found, link).await? {
         return Ok(Err(denied));
     }
@@ -99,6 +97,7 @@ async fn reserve(
         floor: request.floor,
         now_ms,
     };
+    record(store, found, &row, now_ms, link).await?;
     if let Some(worthless) = worthless(request, &row) {
         discard(request, worthless, link).await?;
     }

@@ -1,7 +1,12 @@
 //! Keywright's own table: making it, many issuers, limits of a tag.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use keywright_core::{Cause, Step};
-use keywright_store::{Finding, KeySpec, OWN_TABLES, Severity, Stride, TagChange, TagOptions};
+use keywright_store::{
+    Above, Finding, KeySpec, OWN_TABLES, Severity, Stride, TagChange, TagOptions,
+};
 use keywright_testkit::Result;
 
 use crate::common::{
@@ -16,6 +21,7 @@ on_engines!(
     a_gap_beyond_the_end_is_told_and_can_be_corrected,
     what_tables_have_is_given_by_no_source,
     a_quiet_tag_leaves_out_what_may_be_missing,
+    a_server_that_may_have_come_back_is_no_witness,
     a_server_that_comes_back_leaves_out_what_it_may_have_lost,
     an_altered_step_is_no_use,
 );
@@ -213,31 +219,63 @@ fn a_gap_beyond_the_end_is_told_and_can_be_corrected(engine: Engine) -> Result<(
     })
 }
 
-/// Other rows of the server before show how much may be missing here: not all that a quiet tag may have used since it was used last.
+/// Other rows of the server before show how much may be missing here: not all that a quiet tag may have used since it was used last. The first reservation behind
+/// a failover records that, whichever tag it is of.
 fn a_quiet_tag_leaves_out_what_may_be_missing(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_quiet")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
-        for name in ["quiet", "busy", "lost"] {
+        for name in ["busy", "quiet", "restored"] {
             keys.create_tag(&tag(name), &small_steps(8)).await?;
         }
         schema.sql(
             "UPDATE keywright_segment SET hi = 100, server = 'elsewhere', rate_per_s = 1000; \
-             UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'quiet'",
+             UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag <> 'busy'",
         )?;
+        keys.source(&segment("busy"))?.take(1, true).await?;
         let first = keys.source(&segment("quiet"))?.take(1, true).await?;
         let first = first.number(0).unwrap();
         // A minute and what the test takes, at twice the rate, which is rounded up.
-        assert!((100 + 2 * 60_000..1_000_000).contains(&first), "{first}");
-        // Unless another was written to since: the server before may have come back without what it had lost.
+        let some = 100 + 2 * 60_000..1_000_000;
+        assert!(some.contains(&first), "{first}");
+        // What a restore and a raise say of it is what is left out.
+        let restored = keys
+            .restored(Duration::from_secs(1), BTreeMap::new())
+            .await?;
+        let said = restored.tags.iter().find(|its| its.tag == "restored");
+        let said = said.map(|its| its.next + its.gap).unwrap();
+        assert!(some.contains(&said), "{said}");
+        let above = Above::Tag {
+            tag: tag("restored"),
+            id: 200,
+        };
+        let raised = keys.advance(&above).await?;
+        assert!(raised >= said, "{raised}, {said}");
+        let keys = open(&schema.raw())?;
+        let first = keys.source(&segment("restored"))?.take(1, true).await?;
+        assert_eq!(first.number(0).unwrap(), raised);
+        Ok(())
+    })
+}
+
+/// Where a third server was written to since, the one that wrote the row may have come back, without what it had lost: its newest row says nothing then.
+fn a_server_that_may_have_come_back_is_no_witness(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_no_witness")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["quiet", "busy", "other"] {
+            keys.create_tag(&tag(name), &small_steps(8)).await?;
+        }
         schema.sql(
-            "UPDATE keywright_segment SET server = 'a third' WHERE tag = 'quiet'; \
-             UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'lost'",
+            "UPDATE keywright_segment SET hi = 100, server = 'elsewhere', rate_per_s = 1000; \
+             UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'quiet'; \
+             UPDATE keywright_segment SET server = 'a third' WHERE tag = 'other'",
         )?;
-        let lost = keys.source(&segment("lost"))?.take(1, true).await?;
-        let lost = lost.number(0).unwrap();
-        assert!(lost > 100 + 2 * 1_000 * 86_400, "{lost}");
+        let quiet = keys.source(&segment("quiet"))?.take(1, true).await?;
+        let quiet = quiet.number(0).unwrap();
+        assert!(quiet > 100 + 2 * 1_000 * 86_400, "{quiet}");
         Ok(())
     })
 }

@@ -112,6 +112,12 @@ pub(super) const RETURNED_FLOOR: Shape = Shape {
     ],
 };
 
+const FORMER_SERVER: Shape = Shape {
+    table: "keywright_former_server",
+    key_columns: 2,
+    columns: &[("server", "varchar"), ("newest_ms", "bigint")],
+};
+
 const SWITCH: Shape = Shape {
     table: "keywright_switch",
     key_columns: 1,
@@ -357,11 +363,12 @@ const MOVED: Shape = Shape {
     ],
 };
 
-pub(super) const SHAPES: [&Shape; 23] = [
+pub(super) const SHAPES: [&Shape; 24] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
     &RETURNED_FLOOR,
+    &FORMER_SERVER,
     &SWITCH,
     &RULE,
     &RULE_SERVER,
@@ -384,11 +391,12 @@ pub(super) const SHAPES: [&Shape; 23] = [
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 23] = [
+pub const OWN_TABLES: [&str; 24] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
     RETURNED_FLOOR.table,
+    FORMER_SERVER.table,
     SWITCH.table,
     RULE.table,
     RULE_SERVER.table,
