@@ -3,6 +3,7 @@
 mod cgroup;
 mod extension;
 mod figure;
+mod in_place;
 mod machine;
 mod misconfigured;
 mod mysql;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use keywright_testkit::Flavour;
 
 use super::figure::Figure;
+use super::in_place;
 use super::machine::Machine;
 use super::page::{Block, Page};
 use super::says::{Numbers, compare};
@@ -14,8 +15,8 @@ use super::walk::{Walk, bring};
 
 pub(super) const PAGE: &str = "docs/mysql/quick-start.md";
 const CONFIG: &str = "keywright.toml";
-/// The comment before what MySQL wants.
-const IN_PLACE: &str = "-- On MySQL, in place of the last line:";
+/// The mark of what is done on both shards.
+pub(super) const ON_EACH_SHARD: &str = "sql shard-1 shard-2";
 /// What `check` says of MariaDB alone.
 const ON_MARIADB: &str = "with warning 167";
 /// Where a program that was started by hand writes to.
@@ -28,10 +29,11 @@ pub(super) fn tables_and_accounts(
     page: &mut Page,
 ) -> Result<()> {
     page.says("on shard 2 the same with `shop_2` and `orders_2`")?;
-    for _ in ["tables", "the program's accounts"] {
-        let block = of_flavour(&page.next("sql shard-1 shard-2")?, flavour);
-        sql(machine, 1, &block)?;
-        sql(machine, 2, &block.replace("_1", "_2"))?;
+    let tables = page.next(ON_EACH_SHARD)?.text();
+    let accounts = in_place::statements(&page.next(ON_EACH_SHARD)?, flavour)?;
+    for statements in [tables, accounts] {
+        sql(machine, 1, &statements)?;
+        sql(machine, 2, &statements.replace("_1", "_2"))?;
     }
     let store = page.next("sql shard-1")?;
     sql(machine, 1, &store.text())?;
@@ -40,23 +42,6 @@ pub(super) fn tables_and_accounts(
         machine.write(".my.cnf", "[client-mariadb]\nskip-ssl\n")?;
     }
     Ok(())
-}
-
-/// The text of a block of statements. What MySQL wants in place of a line stands in a comment behind it.
-fn of_flavour(block: &Block, flavour: Flavour) -> String {
-    let mut lines: Vec<&str> = block.lines.iter().map(String::as_str).collect();
-    let instead = lines.iter().position(|line| *line == IN_PLACE);
-    if let (Flavour::MySql, Some(at)) = (flavour, instead) {
-        let after = lines.split_off(at);
-        lines.pop();
-        lines.extend(
-            after
-                .iter()
-                .filter_map(|line| line.strip_prefix("-- "))
-                .skip(1),
-        );
-    }
-    lines.join("\n")
 }
 
 /// The configuration of the page.
