@@ -69,10 +69,7 @@ pub(super) fn count(named: &NamedKeys, count: i64) -> Result<u64, Failure> {
     match u64::try_from(count) {
         Ok(count) if count > 0 => Ok(count),
         Ok(_) | Err(_) => {
-            let message = format!(
-                "\"{}\" gives 1 key or more, not {count}: keys are given once and in ascending order",
-                named.name
-            );
+            let message = format!("\"{}\" gives 1 key or more, not {count}", named.name);
             Err(Failure::new(Cause::ArgumentOutOfRange, message))
         }
     }

@@ -30,7 +30,8 @@ pub enum Refusal<'a> {
 /// Longest part of what the client sent that an error shows, bytes.
 const SHOWN_BYTES_MAX: usize = 64;
 
-const COUNTERS: &str = "keys are given once and in ascending order: nothing sets, changes, lowers or deletes them (INCR name, INCRBY name n)";
+const COUNTERS: &str =
+    "keys are given once: nothing sets, changes, lowers or deletes them (INCR name, INCRBY name n)";
 const TRANSACTIONS: &str = "there are no transactions: send the commands one after another in a pipeline (redis-py: pipeline(transaction=False))";
 /// Of which commands there is help.
 const WITH_HELP: &str = "KEYWRIGHT";

@@ -27,7 +27,7 @@ fn what_is_refused_says_why_and_gives_no_key() -> Result<()> {
         (
             "POST /v1/keys/orders?count=0",
             400,
-            "\"argument_out_of_range\",\"message\":\"\\\"orders\\\" gives 1 key or more, not 0",
+            "\"argument_out_of_range\",\"message\":\"\\\"orders\\\" gives 1 key or more, not 0\"",
         ),
         (
             "POST /v1/keys/orders?count=-5",

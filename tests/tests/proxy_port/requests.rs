@@ -100,7 +100,7 @@ fn what_is_refused_says_why_and_gives_no_key() -> Result<()> {
         ("GET invoices", "WRONGTYPE"),
         (
             "SET orders 7",
-            "ERR keys are given once and in ascending order",
+            "ERR keys are given once: nothing sets, changes, lowers or deletes them",
         ),
         ("DECR orders", "ERR keys are given once"),
         ("DEL orders", "ERR keys are given once"),
