@@ -50,7 +50,8 @@ constructs! {
         UnionOverKeys = "with UNION over keys",
         RollupOverKeys = "with ROLLUP over keys",
         KeysOfStar = "that takes keys out of *",
-        KeyMissing = "that takes keys out of a column with a 0 or NULL in it, which asks for a key",
+        KeyMissing =
+            "that takes keys out of a column with a 0 or NULL in it (or a number below 0, where the key may be UNSIGNED), which asks for a key",
         KeysNoNumbers = "of keys that are no numbers",
         Unnumbered = "of more than one row on a server that cannot number them",
         UnevenKeys = "with keys that are not evenly spaced",

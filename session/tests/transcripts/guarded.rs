@@ -1,7 +1,7 @@
 //! Rows that a query copies with their keys, where a 0 or NULL would ask for one: the statement goes out so that it fails for such a row.
 
 use keywright_rewrite::KeyForm;
-use keywright_session::{Mode, OnExplicit, OnUnsupported};
+use keywright_session::{KeyColumnState, Mode, OnExplicit, OnUnsupported};
 
 use super::rig::*;
 
@@ -46,6 +46,25 @@ fn a_row_without_a_key_makes_it_fail() {
     r.answer(&err());
     assert_eq!(r.output(), err());
     assert!(r.requests.is_empty());
+}
+
+/// Of an UNSIGNED column the server would store 0.
+#[test]
+fn a_number_below_0_makes_it_fail_where_the_key_may_be_unsigned() {
+    for mut r in [
+        rig_of_rule(|rule| rule.is_signed = false),
+        // Made since the program has looked at the tables.
+        rig_of_table(KeyColumnState::NoTable),
+    ] {
+        let sent = asked(&mut r, COPY, &["id", "a"]);
+        assert!(sent.contains("SELECT CASE WHEN id>0 THEN id"), "{sent}");
+        r.answer(&no_key());
+        let told = String::from_utf8_lossy(&r.output()).into_owned();
+        assert!(
+            told.contains("a number below 0, where the key may be UNSIGNED"),
+            "{told}"
+        );
+    }
 }
 
 /// The client has said `SET character_set_results = utf16`.
