@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use keywright_store::{PasswordFrom, innermost, tls_options_in};
+use keywright_store::{PasswordFrom, URL_ESCAPES, innermost, tls_options_in};
 use mysql_async::{Opts, OptsBuilder};
 
 /// An account on a listener's server. Neither its messages nor its debugging output show the password.
@@ -16,9 +16,12 @@ impl Admin {
     /// # Errors
     /// What is wrong with them, with the option's name.
     pub fn new(url: &str, file: Option<&str>, env: Option<&str>) -> Result<Admin, String> {
-        // The error may quote the URL, and with it the password.
-        let opts = Opts::from_url(url)
-            .map_err(|_| "admin is not of the form mysql://user@host:port".to_owned())?;
+        // The error may quote the URL, and with it the password. A / in a password ends the login: what stands before it is taken for host and port,
+        // if it can be.
+        let is_whole = |opts: &Opts| opts.user().is_some() || !url.contains('@');
+        let opts = Opts::from_url(url).ok().filter(is_whole).ok_or_else(|| {
+            format!("admin is not of the form mysql://user@host:port ({URL_ESCAPES})")
+        })?;
         // The driver says nothing of it, and connects without TLS.
         let of_tls = tls_options_in(url).into_iter();
         let of_tls: Vec<&str> = of_tls.filter(|option| *option != "require_ssl").collect();
@@ -119,6 +122,19 @@ impl fmt::Debug for Admin {
 #[cfg(test)]
 mod tests {
     use super::Admin;
+
+    #[test]
+    fn what_a_password_in_the_url_must_not_have_is_told() {
+        for password in ["s/w", "1/2", "s?w", "s#w"] {
+            let told = Admin::new(&format!("mysql://kw:{password}@db"), None, None).unwrap_err();
+            assert!(told.starts_with("admin is not of the form "), "{told}");
+            assert!(told.contains("write / : @ ? # % as %2F"), "{told}");
+            assert!(!told.contains(password), "{told}");
+        }
+        let admin = Admin::new("mysql://k%3Aw:%2F%3A%40%3F%23%25@db", None, None).unwrap();
+        assert_eq!(admin.opts().user(), Some("k:w"));
+        assert_eq!(admin.opts().pass(), Some("/:@?#%"));
+    }
 
     #[test]
     fn what_is_said_of_tls_takes_tls() {

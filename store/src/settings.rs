@@ -35,6 +35,7 @@ pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings, RawStores};
 pub use several::FurtherStore;
 pub(crate) use snowflake::SnowflakeSettings;
+pub use url::URL_ESCAPES;
 
 use crate::dialect::{Dialect, TableName};
 use crate::engine::postgres::PostgresSettings;

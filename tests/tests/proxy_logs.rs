@@ -116,6 +116,8 @@ fn passwords_of_the_configuration_are_not_shown() -> Result<()> {
         format!("mysql://nobody:{SECRET}@127.0.0.1:1/keywright"),
         format!("mysql://nobody:{SECRET}@127.0.0.1:99999/keywright"),
         format!("postgres://nobody:{SECRET}@127.0.0.1/keywright"),
+        // The driver takes what follows the first @ for the host.
+        format!("postgres://nobody:x@{SECRET}@127.0.0.1/keywright"),
         format!("mysql://nobody:{SECRET}@127.0.0.1:{port}"),
         format!("nobody:{SECRET}@127.0.0.1"),
     ] {

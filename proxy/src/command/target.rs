@@ -10,7 +10,7 @@ use keywright_store::{Database, DatabaseSettings, RawDatabase};
 #[derive(Args)]
 pub(super) struct Target {
     /// The database, with a role that may call the functions that the command needs, such as the extension's owner: postgres://user@host:port/database.
-    /// Not through a pooler.
+    /// In user and password, write / : @ ? # % as %2F %3A %40 %3F %23 %25. Not through a pooler.
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     /// A file whose first line is the role's password.

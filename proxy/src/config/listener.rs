@@ -26,7 +26,8 @@ pub(crate) struct RawListener {
     /// With `mysql`, required: the server, `address:port` or `unix:/path`.
     pub(super) upstream: Option<String>,
     /// The program's own connection to the server, which reads tables and triggers and sets fences: `mysql://user[:password]@host[:port]`. Without it the
-    /// program reads no tables and switches none. With rules it then starts only with `check = "warn"`.
+    /// program reads no tables and switches none. With rules it then starts only with `check = "warn"`. In user and password, write `/ : @ ? # %` as
+    /// `%2F %3A %40 %3F %23 %25`.
     pub(super) admin: Option<String>,
     /// A file whose first line is the password of `admin`. SIGHUP reads it again.
     pub(super) admin_password_file: Option<String>,

@@ -6,7 +6,7 @@ use etcd_client::{Certificate, Identity, TlsOptions};
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
-use super::url::{LOGIN_WITHIN, has_login_within, host, login};
+use super::url::{LOGIN_WITHIN, has_login_within, host, login, not_of_form};
 use super::{password, tls};
 use crate::engine::etcd::EtcdSettings;
 
@@ -18,7 +18,7 @@ const PORT: u16 = 2_379;
 const MEMBERS_MAX: usize = 16;
 /// Bytes of a prefix at most.
 const PREFIX_BYTES_MAX: usize = 200;
-const FORM: &str = "is not of the form etcd://user@host:port,host:port/prefix";
+const FORM: &str = "etcd://user@host:port,host:port/prefix";
 
 /// What is behind the scheme, if it is such a url.
 pub(super) fn of_url(url: &str) -> Option<&str> {
@@ -57,7 +57,7 @@ pub(super) fn settings(
         password: in_url,
     }) = Url::parse(url)
     else {
-        problems.add("store.url", FORM);
+        problems.add("store.url", not_of_form(FORM));
         return None;
     };
     if members.len() > MEMBERS_MAX {

@@ -17,7 +17,8 @@ use crate::engine::postgres::{PostgresSettings, address};
 pub struct RawFeed {
     /// `postgres://user[:password]@host[:port]/database`: a database of the server that has the extension, in which the user may execute
     /// `keywright.await_demand`, `keywright.feed_tag` and `keywright.handed_over`; for `snowflake` also `keywright.time_demand`,
-    /// `keywright.feed_time` and `keywright.handed_time`. Through it all databases are fed.
+    /// `keywright.feed_time` and `keywright.handed_time`. Through it all databases are fed. In user and password, write `/ : @ ? # %` as
+    /// `%2F %3A %40 %3F %23 %25`.
     pub url: String,
     /// The tags that are fed, by name; each must be in the store (`keywright init` makes it).
     #[serde(default)]

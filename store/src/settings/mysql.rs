@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 
+use super::url::not_of_form;
 use super::{Problems, RawStoreSettings, password, tls};
+
+const SCHEME: &str = "mysql://";
+const FORM: &str = "mysql://user@host:port/schema";
 
 /// Without user and password.
 pub(super) fn address(opts: &Opts) -> String {
@@ -66,10 +70,13 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
         Ok(opts) => opts,
         // The error may quote the URL, and with it the password.
         Err(_) => {
-            problems.add(
-                "store.url",
-                "is not of the form mysql://user@host:port/schema, postgres://user@host:port/database, etcd://host:port/prefix, file:/path or redis://host:port",
-            );
+            let problem = match store.url.starts_with(SCHEME) {
+                true => not_of_form(FORM),
+                false => format!(
+                    "is not of the form {FORM}, postgres://user@host:port/database, etcd://host:port/prefix, file:/path or redis://host:port"
+                ),
+            };
+            problems.add("store.url", problem);
             return None;
         }
     };
@@ -77,7 +84,12 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
         problems.add("store.url", "names no schema");
     }
     if opts.user().is_none_or(str::is_empty) {
-        problems.add("store.url", "names no user");
+        // A / in a password ends the login: what stands before it is taken for host and port, if it can be.
+        let problem = match store.url.contains('@') {
+            true => not_of_form(FORM),
+            false => "names no user".to_owned(),
+        };
+        problems.add("store.url", problem);
     }
     refuse_overwritten(&store.url, &opts, problems);
     if store.any_file_system && store.kept_ranges_file.is_none() {

@@ -1,15 +1,17 @@
 //! Settings of a store on a PostgreSQL server.
 
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
+use super::url::not_of_form;
 use super::{password, tls};
 use crate::engine::postgres::{self, PostgresSettings};
 
 /// How such a url begins.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+const FORM: &str = "postgres://user@host:port/database";
 
 /// Whether it is such a url.
 pub(super) fn is_one(url: &str) -> bool {
@@ -21,11 +23,9 @@ pub(super) fn connection(
     problems: &mut Problems,
 ) -> Option<PostgresSettings> {
     // The error may quote the URL, and with it the password.
-    let Ok(mut config) = store.url.parse::<Config>() else {
-        problems.add(
-            "store.url",
-            "is not of the form postgres://user@host:port/database",
-        );
+    let config = store.url.parse::<Config>().ok();
+    let Some(mut config) = config.filter(|config| !has_login_in_host(config)) else {
+        problems.add("store.url", not_of_form(FORM));
         return None;
     };
     if config.get_dbname().is_none_or(str::is_empty) {
@@ -53,6 +53,14 @@ pub(super) fn connection(
         tls,
         lock_ms_max: store.store_ms_max,
         idle_ms_max: store.store_ms_max.saturating_mul(CONVERSATIONS),
+    })
+}
+
+/// Whether a password goes on behind its first `@`: the driver takes what follows for the host, which messages show.
+fn has_login_in_host(config: &Config) -> bool {
+    config.get_hosts().iter().any(|host| match host {
+        Host::Tcp(name) => name.contains('@'),
+        Host::Unix(_) => false,
     })
 }
 

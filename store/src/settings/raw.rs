@@ -21,7 +21,7 @@ pub struct RawStoreSettings {
     /// The buckets of readable ids that this store leases, as `0-127`, where `readable` keys come from several stores. While one store does not answer,
     /// the others issue keys. `keywright init` divides the buckets. No two stores may share one.
     pub readable_buckets: Option<String>,
-    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program.
+    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; `file:/path` for a file of this machine; or `redis://[user[:password]@]host[:port],host[:port]` (`rediss://` with TLS) for ranges out of a key port of another program. In user and password, write `/ : @ ? # %` as `%2F %3A %40 %3F %23 %25`.
     pub url: String,
     /// Allow any file system for the store's file and the file of kept ranges: also tmpfs, overlayfs, FUSE and the network, where commits or locks may be
     /// lost.

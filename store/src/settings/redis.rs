@@ -4,7 +4,7 @@ use keywright_core::Step;
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
-use super::url::{LOGIN_WITHIN, has_login_within, host, login};
+use super::url::{LOGIN_WITHIN, has_login_within, host, login, not_of_form};
 use super::{password, tls};
 use crate::engine::redis::{Host, RedisSettings};
 
@@ -16,7 +16,7 @@ const PORT: u16 = 6_379;
 const HOSTS_MAX: usize = 16;
 /// Ids of a full range, where nobody says otherwise.
 const STEP: i64 = 1_000;
-const FORM: &str = "is not of the form redis://user@host:port,host:port";
+const FORM: &str = "redis://user@host:port,host:port";
 
 /// Whether it is such a url.
 pub(super) fn is_one(url: &str) -> bool {
@@ -59,7 +59,7 @@ pub(super) fn settings(store: &RawStoreSettings, problems: &mut Problems) -> Opt
     }
     let parsed = found.and_then(|(rest, is_tls)| Some((Url::parse(rest)?, is_tls)));
     let Some((url, is_tls)) = parsed else {
-        problems.add("store.url", FORM);
+        problems.add("store.url", not_of_form(FORM));
         return None;
     };
     if url.hosts.len() > HOSTS_MAX {

@@ -130,6 +130,36 @@ fn a_file_is_named_by_its_whole_path_and_has_nothing_of_a_server() {
 }
 
 #[test]
+fn what_a_password_in_a_url_must_not_have_is_told() {
+    let new = |url: &str| StoreSettings::new(&raw(url), &RawSnowflakeSettings::default());
+    for url in [
+        "mysql://kw:s/w@db/keywright",
+        // Read as host and port.
+        "mysql://kw:1/2@db/keywright",
+        "mysql://kw:s?w@db/keywright",
+        "mysql://kw:s#w@db/keywright",
+        "postgres://kw:s@w@db/keywright",
+        "etcd://kw:s/w@db/keywright",
+        "redis://kw:s%w@db",
+    ] {
+        let told = new(url).unwrap_err().to_string();
+        assert!(told.contains("is not of the form "), "{url}: {told}");
+        let escapes = "write / : @ ? # % as %2F %3A %40 %3F %23 %25";
+        assert!(told.contains(escapes), "{url}: {told}");
+        assert!(!told.contains("w@db"), "{url}: {told}");
+    }
+    for end in [
+        "mysql://kw:P@db/keywright",
+        "postgres://kw:P@db/keywright",
+        "etcd://kw:P@db/keywright",
+        "redis://kw:P@db",
+    ] {
+        let settings = new(&end.replace('P', "%2F%3A%40%3F%23%25")).unwrap();
+        assert_eq!(password(&settings), Some("/:@?#%"), "{end}");
+    }
+}
+
+#[test]
 fn a_database_of_postgresql_is_named_with_its_hosts() {
     let snowflake = RawSnowflakeSettings::default();
     let new = |url: &str| StoreSettings::new(&raw(url), &snowflake);

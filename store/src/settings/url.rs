@@ -24,6 +24,14 @@ pub(super) fn host(text: &str, default_port: u16) -> Option<Host> {
     })
 }
 
+/// What a login must not have as it is: behind the form of a url that cannot be read.
+pub const URL_ESCAPES: &str = "in user and password, write / : @ ? # % as %2F %3A %40 %3F %23 %25, or give the password in a file";
+
+/// That a url is not of its form, for which a password in it may be to blame. The url itself is not told.
+pub(super) fn not_of_form(form: &str) -> String {
+    format!("is not of the form {form} ({URL_ESCAPES})")
+}
+
 /// What is wrong with a url of [`has_login_within`].
 pub(super) const LOGIN_WITHIN: &str = "has a comma before its last @: user and password stand once, in front of the first host, and a comma in them is %2C";
 
