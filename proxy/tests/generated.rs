@@ -245,7 +245,7 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 #[test]
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
-    let commands: [&[&str]; 28] = [
+    let commands: [&[&str]; 30] = [
         &["run"],
         &["check"],
         &["init"],
@@ -274,6 +274,8 @@ fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
         &["release"],
         &["decode"],
         &["generate"],
+        &["generate", "completions"],
+        &["generate", "man"],
     ];
     for command in commands {
         let _ = write!(
@@ -283,14 +285,22 @@ fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
             help(command)?
         );
     }
-    let listed = help(&[])?;
-    let (_, listed) = listed.split_once("Commands:\n").context("no commands")?;
-    let (listed, _) = listed.split_once("\n\n").context("no options")?;
-    assert_eq!(
-        listed.lines().count(),
-        commands.iter().filter(|command| command.len() == 1).count() + 1,
-        "a command is not documented"
-    );
+    let groups = commands.iter().filter(|command| command.len() == 1);
+    for group in groups.copied().chain([&[] as &[&str]]) {
+        let listed = help(group)?;
+        let Some((_, listed)) = listed.split_once("Commands:\n") else {
+            continue;
+        };
+        let (listed, _) = listed.split_once("\n\n").context("no options")?;
+        let documented = commands
+            .iter()
+            .filter(|command| command.len() == group.len() + 1 && command.starts_with(group));
+        assert_eq!(
+            listed.lines().count(),
+            documented.count() + 1,
+            "a command behind {group:?} is not documented"
+        );
+    }
     generated_part("docs/reference/command-line.md", "help", &text)
 }
 

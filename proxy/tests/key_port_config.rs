@@ -1,6 +1,6 @@
 //! What users write into configuration files for key ports.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use keywright_proxy::config::Config;
 
 const STORE: &str = "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n";
@@ -312,6 +312,25 @@ fn passwords_are_not_shown() -> Result<()> {
     let config = Config::parse(&text)?;
     assert_eq!(config.ports[0].password.as_deref(), Some("opensesame"));
     assert!(!format!("{config:?}").contains("opensesame"));
+    Ok(())
+}
+
+/// Who comes from Leaf takes the file of the page as it is.
+#[test]
+fn the_file_for_clients_of_leaf_is_valid() -> Result<()> {
+    let page = include_str!("../../docs/http-port.md");
+    let block = page
+        .split_once("\n## Clients of Leaf\n")
+        .and_then(|(_, section)| section.split_once("\n```toml\n"))
+        .and_then(|(_, block)| block.split_once("```"));
+    let (block, _) = block.context("the page has no file for clients of Leaf")?;
+    // The password is on the operator's machine.
+    let is_of_a_file = |line: &&str| line.starts_with("password_file");
+    let lines = block.lines().filter(|line| !is_of_a_file(line));
+    let config = Config::parse(&lines.collect::<Vec<_>>().join("\n"))?;
+    assert!(config.listeners.is_empty());
+    assert_eq!((config.ports.len(), config.tags().len()), (1, 2));
+    assert_eq!(config.store.layout().to_string(), "leaf");
     Ok(())
 }
 
