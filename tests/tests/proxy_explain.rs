@@ -19,6 +19,9 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     )?;
     let store = make_store(&server, "store_explained", &[("t", 1)])?;
     let config = ProxyConfig::before(&server, &store).rule("explained.*", "segment:t");
+    let none = ProxyProcess::command(&config, &["explain"])?;
+    let told = String::from_utf8(none.stderr)?;
+    assert_has(&told, &["<STATEMENT|--file <LOG>>"]);
     let of =
         |text: &str| ProxyProcess::said(&config, &["explain", "--database", "explained", text]);
     assert_has(

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::explain::Explainer;
 use keywright_proxy::explain::general_log::{Entry, GeneralLog};
@@ -14,6 +14,7 @@ use keywright_proxy::explain::known::Known;
 use super::{File, Format, runtime};
 
 #[derive(Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["statement", "log"]))]
 pub(crate) struct Explain {
     #[command(flatten)]
     file: File,
@@ -25,11 +26,7 @@ pub(crate) struct Explain {
     #[arg(long)]
     listener: Option<String>,
     /// A general query log of MySQL or MariaDB, to summarise. It contains the statements of procedures as if clients had sent them.
-    #[arg(
-        long = "file",
-        conflicts_with = "statement",
-        required_unless_present = "statement"
-    )]
+    #[arg(long = "file")]
     log: Option<PathBuf>,
     /// How it is printed.
     #[arg(long, value_enum, default_value_t)]
