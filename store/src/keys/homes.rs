@@ -41,7 +41,7 @@ impl Keys {
         alone: bool,
     ) -> Result<(), Failure> {
         let home = self.home_of(tag);
-        home.refuse_other_systems()?;
+        home.refuse_other_systems(tag)?;
         if home.gives_ranges_only() {
             return home.create_here(tag, options, alone).await;
         }

@@ -151,7 +151,7 @@ impl Keys {
         options: &TagOptions,
         alone: bool,
     ) -> Result<(), Failure> {
-        self.refuse_other_systems()?;
+        self.refuse_other_systems(tag)?;
         let create = CreateTag {
             store: Arc::clone(&self.0.store),
             tag: tag.clone(),
@@ -168,7 +168,7 @@ impl Keys {
     /// There is no such tag, or it cannot be so; another system's table; the store cannot be used.
     pub async fn alter_tag(&self, tag: &Tag, change: &TagChange) -> Result<(), Failure> {
         let this = self.further_of(tag).unwrap_or(self);
-        this.refuse_other_systems()?;
+        this.refuse_other_systems(tag)?;
         change.check()?;
         let alter = AlterTag {
             store: Arc::clone(&this.0.store),
@@ -185,7 +185,7 @@ impl Keys {
     /// There is no such tag; [`Cause::TagInUse`]; another system's table; the store cannot be used.
     pub async fn drop_tag(&self, tag: &Tag) -> Result<u64, Failure> {
         let this = self.further_of(tag).unwrap_or(self);
-        this.refuse_other_systems()?;
+        this.refuse_other_systems(tag)?;
         let drop = DropTag {
             store: Arc::clone(&this.0.store),
             tag: tag.clone(),
@@ -194,14 +194,16 @@ impl Keys {
     }
 
     /// Other systems make, change and remove their tags themselves.
-    pub(super) fn refuse_other_systems(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_other_systems(&self, tag: &Tag) -> Result<(), Failure> {
         if self.0.store.dialect.is_own() {
             return Ok(());
         }
         let name = self.0.store.dialect.name();
         Err(Failure::new(
             Cause::TagInvalid,
-            format!("tags of dialect {name} are made, altered and dropped by their own system"),
+            format!(
+                "tag \"{tag}\": tags of dialect {name} are made, altered and dropped by their own system"
+            ),
         ))
     }
 

@@ -20,7 +20,7 @@ impl Keys {
         comer: Comer,
         lost: Option<u64>,
     ) -> Result<(), Failure> {
-        self.refuse_other_systems()?;
+        self.refuse_other_systems(tag)?;
         let look = self.open_tag(tag, comer, "", (lost, true));
         self.run(look).await?.map(drop)
     }
@@ -36,7 +36,7 @@ impl Keys {
         place: &str,
         lost: Option<u64>,
     ) -> Result<MovedTag, Failure> {
-        self.refuse_other_systems()?;
+        self.refuse_other_systems(tag)?;
         let open = self.open_tag(tag, comer, place, (lost, false));
         self.run(open).await?
     }
@@ -69,7 +69,7 @@ impl Keys {
         place: &str,
         lost: Option<u64>,
     ) -> Result<MovedTag, Failure> {
-        self.refuse_other_systems()?;
+        self.refuse_other_systems(tag)?;
         let close = CloseTag {
             store: Arc::clone(&self.0.store),
             tag: tag.clone(),
@@ -86,7 +86,7 @@ impl Keys {
     /// # Errors
     /// There is no such tag; the store cannot be used.
     pub(crate) async fn heir_of(&self, tag: &Tag) -> Result<Option<Heir>, Failure> {
-        self.refuse_other_systems()?;
+        self.refuse_other_systems(tag)?;
         let look = ReadHeir {
             store: Arc::clone(&self.0.store),
             tag: tag.clone(),

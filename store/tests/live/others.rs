@@ -6,7 +6,9 @@ use keywright_testkit::Result;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 
-use crate::common::{IssuedLog, Schema, open, runtime, segment, tag, take_by_each, take_many};
+use crate::common::{
+    IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_by_each, take_many,
+};
 
 pub const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT(20) NOT NULL DEFAULT '1', \
     step INT(11) NOT NULL, description VARCHAR(256) DEFAULT NULL, \
@@ -108,6 +110,23 @@ fn a_tag_whose_row_cannot_be_read_keeps_nobody_from_asking_for_another() -> Resu
         assert_eq!(bound.map(|its| its.next), Some(1));
         assert!(keys.tag_bound(&tag("broken")).await.is_err());
         assert_eq!(keys.tag_bound(&tag("missing")).await?, None);
+        Ok(())
+    })
+}
+
+/// A program has many tags, and one that is missing is not made here.
+#[test]
+fn a_tag_that_only_its_own_system_makes_is_named() -> Result<()> {
+    let schema = Schema::new("kw_leaf_missing")?;
+    schema.sql(LEAF)?;
+    runtime()?.block_on(async {
+        let keys = open(&settings(&schema, "leaf"))?;
+        let made = keys.create_tag(&tag("nix"), &small_steps(10)).await;
+        let told = made.unwrap_err().to_string();
+        assert!(
+            told.contains("tag \"nix\": tags of dialect leaf are made"),
+            "{told}"
+        );
         Ok(())
     })
 }
