@@ -18,6 +18,7 @@ mod rule;
 mod rules;
 pub mod secret_files;
 pub mod tls;
+mod written;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,6 +31,7 @@ use crate::config::listener::RawListener;
 pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
+use crate::config::port::http;
 use crate::config::secret_files::SecretFile;
 use anyhow::{Context, Result};
 use keywright_core::Tag;
@@ -247,9 +249,8 @@ impl Config {
 
     /// `file`: where it stands.
     fn of_text(text: &str, file: Option<&Path>) -> Result<Config> {
-        let raw: Raw = toml::from_str(text).map_err(|error| no_toml::error(text, &error))?;
+        let (raw, mut problems) = written::read(text)?;
         let secret_files = secret_files::secret_files(&raw, file);
-        let mut problems = Vec::new();
         let store = store_settings(&raw, &mut problems);
         // A store that only assigns worker ids to databases, or feeds them, needs none.
         let serves_databases = raw.snowflake.assigned_worker_ids.is_some() || !raw.feed.is_empty();
@@ -258,12 +259,13 @@ impl Config {
         }
         let binds = raw.listener.iter().map(|listener| listener.bind.clone());
         let binds: Vec<String> = binds.collect();
-        let (listeners, ports) = places(raw.listener, &mut problems);
+        let (listeners, ports) = places(raw.listener, store.as_ref(), &mut problems);
         problems.extend(order_problems(&ports, store.as_ref()));
         let metrics_hosts = metrics_hosts(raw.metrics.as_ref(), &mut problems);
         let metrics = raw.metrics.map(|metrics| metrics.bind);
         let of_metrics = metrics.as_deref();
-        problems.extend(of_metrics.and_then(|bind| address::problem("metrics.bind", bind)));
+        let of_bind = ("metrics.bind", "127.0.0.1:9306");
+        problems.extend(of_metrics.and_then(|bind| address::problem(of_bind, bind)));
         problems.extend(address::bound_twice(&binds, of_metrics));
         problems.extend(limits::problems(&raw.limits));
         let (mut rules, fences): (Vec<Configured>, Vec<Option<bool>>) = raw
@@ -333,9 +335,15 @@ fn store_settings(raw: &Raw, problems: &mut Vec<String>) -> Option<StoreSettings
 }
 
 /// What clients find behind each listener.
-fn places(raw: Vec<RawListener>, problems: &mut Vec<String>) -> (Vec<Listener>, Vec<Port>) {
+fn places(
+    raw: Vec<RawListener>,
+    store: Option<&StoreSettings>,
+    problems: &mut Vec<String>,
+) -> (Vec<Listener>, Vec<Port>) {
     let (mut listeners, mut ports) = (Vec::new(), Vec::new());
     for (index, raw) in raw.into_iter().enumerate() {
+        let too_long = store.and_then(|store| http::too_long_segments(&raw, store));
+        problems.extend(too_long.map(|problem| format!("listener {}: {problem}", index + 1)));
         match place(index, raw, problems) {
             Some(Place::Server(listener)) => listeners.push(*listener),
             Some(Place::Port(port)) => ports.push(port),

@@ -108,8 +108,19 @@ fn kind(of: &Value) -> String {
     match known.copied() {
         Some("array") => "list of strings".to_owned(),
         Some("object") => "table".to_owned(),
+        Some("integer") => bounded(of),
         Some(name) => name.to_owned(),
         None => String::new(),
+    }
+}
+
+/// A number with what it must be between.
+fn bounded(of: &Value) -> String {
+    let bound = |which: &str| of.get(which).and_then(Value::as_i64);
+    match (bound("minimum"), bound("maximum")) {
+        (Some(least), Some(most)) => format!("integer, {least} to {most}"),
+        (Some(least @ 1..), None) => format!("integer, at least {least}"),
+        (Some(_) | None, _) => "integer".to_owned(),
     }
 }
 

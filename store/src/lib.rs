@@ -77,7 +77,7 @@ pub use sources::demand::WAIT_BOUNDS_US;
 pub use sources::ordered::{Ordered, Unconfirmed};
 pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
-pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
+pub use spec::{KEY_SPECS, KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
 pub use store::assigned_admin::ReleasedNumber;
 pub use store::lease_list::WorkerRow;

@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use keywright_core::residue::{Residue, ResidueError};
 
+/// What a key may be, but for `stride:TAG`, which rules alone may have.
+pub const KEY_SPECS: &str = "segment:TAG, snowflake, uuid_v1, uuid_v4, uuid_v7 (with :text36, :text32 or :bytes16), readable:BIZ";
+
 /// Where the keys of a rule come from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KeySpec {
@@ -74,9 +77,7 @@ pub enum KeyKind {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeySpecError {
     /// None of the names.
-    #[error(
-        "key \"{text}\" is none of segment:TAG, snowflake, uuid_v1, uuid_v4, uuid_v7 (with :text36, :text32 or :bytes16), stride:TAG, readable:BIZ"
-    )]
+    #[error("key \"{text}\" is none of {}, stride:TAG", KEY_SPECS)]
     Unknown {
         /// What was written.
         text: String,

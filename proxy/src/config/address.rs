@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// What is wrong with an option that names one; `None`: nothing that can be seen without trying it.
-pub(super) fn problem(option: &str, address: &str) -> Option<String> {
+/// What is wrong with an option that names one, as the example; `None`: nothing that can be seen without trying it.
+pub(super) fn problem((option, example): (&str, &str), address: &str) -> Option<String> {
     let is_good = match address.strip_prefix("unix:") {
         Some(path) => path.starts_with('/'),
         None => is_host_and_port(address),
     };
     (!is_good).then(|| {
-        format!("{option} is address:port or unix:/path, as \"127.0.0.1:3306\", not \"{address}\"")
+        format!("{option} is address:port or unix:/path, as \"{example}\", not \"{address}\"")
     })
 }
 

@@ -3,16 +3,23 @@
 use super::raw::RawLimits;
 use crate::connection::keepalive::KEEPALIVE_S_MAX;
 
+/// Smallest `rewrite_bytes_max`, bytes: servers take no smaller `max_allowed_packet` either.
+pub(super) const REWRITE_BYTES_MIN: usize = 1_024;
+
 /// All of it.
 pub(super) fn problems(limits: &RawLimits) -> Vec<String> {
     let never = "nobody could log in";
     let nobody = "nobody could connect";
     let no_insert = "no INSERT could get a key";
     let at_once = "it would be over before it began";
-    let rewrite_bytes_max = u64::try_from(limits.rewrite_bytes_max).unwrap_or(u64::MAX);
+    let statements_max = u64::try_from(limits.statements_max).unwrap_or(u64::MAX);
     let mut problems: Vec<String> = [
         ("connections_max", limits.connections_max, nobody),
-        ("rewrite_bytes_max", rewrite_bytes_max, no_insert),
+        (
+            "statements_max",
+            statements_max,
+            "no INSERT could be prepared",
+        ),
         ("select_rows_max", limits.select_rows_max, no_insert),
         ("connect_ms_max", limits.connect_ms_max, nobody),
         ("login_ms_max", limits.login_ms_max, never),
@@ -34,6 +41,12 @@ pub(super) fn problems(limits: &RawLimits) -> Vec<String> {
     .filter(|(_, value, _)| *value == 0)
     .map(|(name, _, why)| format!("limits.{name} is at least 1: with 0 {why}"))
     .collect();
+    if limits.rewrite_bytes_max < REWRITE_BYTES_MIN {
+        let given = limits.rewrite_bytes_max;
+        problems.push(format!(
+            "limits.rewrite_bytes_max is at least {REWRITE_BYTES_MIN}, as the server's max_allowed_packet, not {given}"
+        ));
+    }
     if limits.keepalive_s > KEEPALIVE_S_MAX {
         let given = limits.keepalive_s;
         problems.push(format!(

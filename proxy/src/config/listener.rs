@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::admin::Admin;
 use crate::config::address;
+use crate::config::port::{http, redis};
 use crate::config::tls::{self, TlsMode, UpstreamTls, Verify};
 use crate::handshake::password::OwnKey;
 
@@ -80,38 +81,49 @@ pub(crate) struct RawListener {
     /// password, if there is one) takes keys of every name. Default: `false`.
     pub(super) open_to_the_network_without_users: Option<bool>,
     /// With `redis` and `http`: most connections of this key port. `connections_max` of `[limits]` does not count them. Default: 10000.
+    #[schemars(range(min = 1))]
     pub(super) connections_max: Option<u64>,
     /// With `redis`: requests of one connection that are answered before other connections get their turn. Default: 1000.
+    #[schemars(range(min = 1, max = u32::MAX))]
     pub(super) pipeline_requests_max: Option<u32>,
     /// With `redis`: longest argument of a request, bytes. A longer one ends the connection. Default: 4096.
+    #[schemars(range(min = redis::BYTES_MIN, max = redis::BULK_BYTES_MAX))]
     pub(super) bulk_bytes_max: Option<u32>,
     /// With `redis` and `http`: a client that sends nothing for so long is disconnected, seconds. Default with `redis`: 0, never; with `http`:
     /// 75, at least 1.
     pub(super) idle_s_max: Option<u64>,
     /// With `redis`: most bytes of replies that a client has not read. While there are as many, the program reads no more requests of it. Once
     /// more than 4 KiB wait, about twice all that waits counts in `memory_bytes_max`. Default: 1048576.
+    #[schemars(range(min = redis::BYTES_MIN, max = redis::OUTPUT_BYTES_MAX))]
     pub(super) output_bytes_max: Option<usize>,
     /// With `redis` and `http`: a client that reads nothing of its replies for so long is disconnected, milliseconds. Default: 60000.
+    #[schemars(range(min = 1))]
     pub(super) unread_ms_max: Option<u64>,
     /// With `redis`: issue keys of [ordered tags](../ordered-tags.md), together with the other programs of the store that have this option. One program
     /// at a time does. The others redirect clients to its `cluster_address`, a `host:port`. For one listener of a program. A change needs a restart.
     pub(super) cluster_address: Option<String>,
     /// With `cluster_address`: how long the active program of ordered tags may be silent before another takes over, milliseconds; 200 to 60000. The
     /// longest of all programs counts. Default: 2000.
+    #[schemars(range(min = redis::ORDER_TTL_MS_MIN, max = redis::ORDER_TTL_MS_MAX))]
     pub(super) order_ttl_ms: Option<u64>,
     /// With `http`: longest head of a request (its line and headers), bytes; at least 8192. A longer one gets 431. Default: 16384.
+    #[schemars(range(min = http::HEAD_BYTES_MIN, max = http::BYTES_MAX))]
     pub(super) head_bytes_max: Option<usize>,
     /// With `http`: longest body of a request, bytes. A longer one gets 413. Default: 8192.
+    #[schemars(range(min = 0, max = http::BYTES_MAX))]
     pub(super) body_bytes_max: Option<usize>,
     /// With `http`: how long the head of a request may take from its first byte, or from the beginning of the connection, and its body after
     /// that, milliseconds. Default: 10000.
+    #[schemars(range(min = 1))]
     pub(super) request_ms_max: Option<u64>,
     /// With `http`: most keys of one request. A client of tinyid that asks for more gets this many, other clients get an error. Default: 100000.
+    #[schemars(range(min = 1, max = http::KEYS_MAX))]
     pub(super) request_keys_max: Option<u64>,
     /// With `http`: most requests of one connection. Then it is closed. 0: no limit. Default: 0.
     pub(super) keepalive_requests_max: Option<u64>,
     /// With `http`: keys of one segment that a client of tinyid gets (`step` there). They count as used when they are handed out. At most
     /// `range_ids_max` of `[store]`. Default: 1000.
+    #[schemars(range(min = 1))]
     pub(super) tinyid_segment_keys: Option<u64>,
     /// With `http`: names of hosts, as `keys.example.com`, that requests may name in `Host`, besides addresses and `localhost`; `["*"]`: any. Default:
     /// none where `bind` is a loopback address and clients need neither TLS nor a password, so that no page in a browser can read there; any
@@ -196,7 +208,7 @@ pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 13] {
 /// `None`: problems were found.
 pub(super) fn listener(raw: RawListener, found: &mut Vec<String>) -> Option<Listener> {
     match &raw.upstream {
-        Some(upstream) => found.extend(address::problem("upstream", upstream)),
+        Some(upstream) => found.extend(address::problem(("upstream", "127.0.0.1:3306"), upstream)),
         None => found.push("protocol = \"mysql\" needs upstream".to_owned()),
     }
     let unchecked = match raw.check.as_str() {

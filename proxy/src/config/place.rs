@@ -18,7 +18,13 @@ pub(crate) enum Place {
 /// `None`: problems were found.
 pub(crate) fn place(index: usize, raw: RawListener, problems: &mut Vec<String>) -> Option<Place> {
     let mut found = Vec::new();
-    found.extend(address::problem("bind", &raw.bind));
+    // Each with the port of its own that the pages and the sample have.
+    let example = match raw.protocol.as_str() {
+        REDIS => "127.0.0.1:6399",
+        HTTP => "127.0.0.1:6400",
+        _ => "127.0.0.1:6033",
+    };
+    found.extend(address::problem(("bind", example), &raw.bind));
     let place = match raw.protocol.as_str() {
         MYSQL => {
             not_for(MYSQL, &port::options_given(&raw), &mut found);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use keywright_core::Tag;
-use keywright_store::{KeySpec, OrderSettings, PasswordFrom};
+use keywright_store::{KEY_SPECS, KeySpec, KeySpecError, OrderSettings, PasswordFrom};
 use rustls::ServerConfig;
 
 use crate::config::address;
@@ -208,6 +208,9 @@ fn keys(
             Err(_) if text.starts_with("stride:") => problems.push(format!(
                 "keys: \"{name}\" cannot be \"{text}\": a client of a key port takes its keys to be consecutive"
             )),
+            Err(KeySpecError::Unknown { text }) => {
+                problems.push(format!("keys: key \"{text}\" is none of {KEY_SPECS}"));
+            }
             Err(error) => problems.push(format!("keys: {error}")),
         }
     }

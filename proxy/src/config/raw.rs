@@ -1,11 +1,14 @@
 //! The configuration file as it is written. The comments on fields are the configuration reference.
 
+use keywright_core::residue::Residue;
 use keywright_session::Limits;
 use keywright_store::{RawFeed, RawHiddenTag, RawSnowflakeSettings, RawStores};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::limits::REWRITE_BYTES_MIN;
 use crate::config::listener::RawListener;
+use crate::connection::keepalive::KEEPALIVE_S_MAX;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,8 +43,10 @@ pub(super) struct RawRule {
     /// `:bytes16`), `readable:BIZ`.
     pub(super) key: String,
     /// With `stride:TAG`: the remainder of ids when divided by `increment`.
+    #[schemars(range(min = 1, max = Residue::MODULUS_MAX))]
     pub(super) offset: Option<i64>,
     /// With `stride:TAG`: the distance between ids.
+    #[schemars(range(min = 1, max = Residue::MODULUS_MAX))]
     pub(super) increment: Option<i64>,
     /// A statement that brings its own key: `keep` the key, or `refuse` the statement (3105).
     #[serde(default = "keep")]
@@ -64,6 +69,7 @@ pub(super) struct RawRule {
     pub(super) fence: Option<bool>,
     /// Keys have at most this many bits, 1 to 63; 53 where clients are written in JavaScript, whose numbers hold no more.
     #[serde(default = "bits")]
+    #[schemars(range(min = 1, max = 63))]
     pub(super) bits_max: u32,
     /// Whether the program logs the keys of each statement, with the number of its connection. That is a line per statement: use it for tables with few
     /// INSERTs.
@@ -95,37 +101,50 @@ pub(super) struct RawStatus {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawLimits {
     /// Most connections of clients, over all listeners that lead to servers. Key ports have limits of their own.
+    #[schemars(range(min = 1))]
     pub(super) connections_max: u64,
     /// Longest INSERT on a rule's table, and longest file of LOAD DATA LOCAL into one, bytes.
+    #[schemars(range(min = REWRITE_BYTES_MIN))]
     pub(super) rewrite_bytes_max: usize,
     /// Memory over all connections, bytes: for buffered statements on rules' tables, their rewritten copies, clients' files, the texts of prepared
     /// statements, and long answers of key ports. At least four times `rewrite_bytes_max`.
+    #[schemars(range(min = 4 * REWRITE_BYTES_MIN))]
     pub(super) memory_bytes_max: usize,
     /// Prepared statements on rules' tables, per connection.
+    #[schemars(range(min = 1))]
     pub(super) statements_max: usize,
     /// Rows of one INSERT … SELECT or LOAD DATA. Its keys are tried for 64, 512, 4096, … rows, and more than `range_ids_max` are never
     /// reserved.
+    #[schemars(range(min = 1))]
     pub(super) select_rows_max: u64,
     /// How long connecting to a server may take, its greeting included, milliseconds.
+    #[schemars(range(min = 1))]
     pub(super) connect_ms_max: u64,
     /// The longest time of a login, milliseconds: from the server's greeting to its OK; at a key port until TLS stands, and until the password has come.
+    #[schemars(range(min = 1))]
     pub(super) login_ms_max: u64,
     /// The longest time that a client may take for each packet of its login, milliseconds. Keep it below the server's `connect_timeout`: the server
     /// counts clients that take longer, and blocks the program's address in the end.
+    #[schemars(range(min = 1))]
     pub(super) answer_ms_max: u64,
     /// The program probes a client or server that was silent for so long (TCP keepalive), and gives it up after as long again, seconds. 0: never.
+    #[schemars(range(min = 0, max = KEEPALIVE_S_MAX))]
     pub(super) keepalive_s: u32,
     /// How long connections may go on after SIGTERM, milliseconds. After a take-over (SIGUSR2) they first go on for the same time without being asked to
     /// end.
     pub(super) drain_ms_max: u64,
     /// How long a new program may take from SIGUSR2 until it serves clients, milliseconds. The old program gives up a slower one, kills it if it does not
     /// end within 5 s, and goes on.
+    #[schemars(range(min = 1))]
     pub(super) take_over_wait_ms_max: u64,
     /// How often the program reads the servers' tables, fences, triggers and views, seconds: the schema refresh.
+    #[schemars(range(min = 1))]
     pub(super) schema_refresh_s: u64,
     /// The longest time of an attempt to switch tables over to keys, or back, milliseconds. Statements on them wait meanwhile.
+    #[schemars(range(min = 1))]
     pub(super) switch_wait_ms_max: u64,
     /// A switch does not wait for a program that the store has not heard of for so long, seconds.
+    #[schemars(range(min = 1))]
     pub(super) switch_peer_wait_s: u64,
     /// How long the last known users of key ports stay in force while the store does not answer, seconds. After that, key ports with users issue nothing.
     /// 0: without end.

@@ -2,7 +2,7 @@
 
 use keywright_rewrite::KeyForm;
 use keywright_session::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
-use keywright_store::{KeyKind, KeySpec, UuidForm};
+use keywright_store::{KeyKind, KeySpec, KeySpecError, UuidForm};
 
 use crate::config::configured::Configured;
 use crate::config::raw::RawRule;
@@ -16,8 +16,17 @@ pub(super) fn configured(
     let before = problems.len();
     let mut wrong = |what: String| problems.push(format!("rule {}: {what}", index + 1));
     let table = Pattern::parse(&raw.table).map_err(|error| wrong(format!("table: {error}")));
-    let spec = KeySpec::parse(&raw.key, raw.offset, raw.increment)
-        .map_err(|error| wrong(format!("key: {error}")));
+    let spec = KeySpec::parse(&raw.key, raw.offset, raw.increment).map_err(|error| {
+        // What the numbers do not belong to may be no key, besides.
+        let besides = match matches!(error, KeySpecError::NumbersWithoutStride { .. }) {
+            true => KeySpec::parse(&raw.key, None, None).err(),
+            false => None,
+        };
+        wrong(format!("key: {error}"));
+        if let Some(error) = besides {
+            wrong(format!("key: {error}"));
+        }
+    });
     let mut choose = |name: &str, value: &str, choices: [&str; 2]| {
         let found = choices.iter().position(|choice| *choice == value);
         if found.is_none() {

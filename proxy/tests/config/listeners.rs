@@ -29,18 +29,22 @@ fn problems_of_tls_are_told_at_once() {
 fn addresses_are_looked_at_before_they_are_used() {
     let bind = "bind = \"127.0.0.1:6033\"";
     let upstream = "upstream = \"127.0.0.1:3306\"";
-    for (from, to) in [
-        (bind, "bind = \"127.0.0.1:66033\""),
-        (bind, "bind = \"6033\""),
-        (bind, "bind = \"::1:6033\""),
-        (upstream, "upstream = \"mysql://127.0.0.1:3306\""),
-        (upstream, "upstream = \"127.0.0.1\""),
-        (upstream, "upstream = \"unix:socket\""),
+    for (from, to, example) in [
+        (bind, "bind = \"127.0.0.1:66033\"", "127.0.0.1:6033"),
+        (bind, "bind = \"6033\"", "127.0.0.1:6033"),
+        (bind, "bind = \"::1:6033\"", "127.0.0.1:6033"),
+        (
+            upstream,
+            "upstream = \"mysql://127.0.0.1:3306\"",
+            "127.0.0.1:3306",
+        ),
+        (upstream, "upstream = \"127.0.0.1\"", "127.0.0.1:3306"),
+        (upstream, "upstream = \"unix:socket\"", "127.0.0.1:3306"),
     ] {
         let output = problems(&SAMPLE.replace(from, to));
         let (option, value) = to.split_once(" = ").unwrap_or_default();
         let part = format!(
-            "listener 1: {option} is address:port or unix:/path, as \"127.0.0.1:3306\", not {value}"
+            "listener 1: {option} is address:port or unix:/path, as \"{example}\", not {value}"
         );
         assert!(output.contains(&part), "{part} is not in: {output}");
     }

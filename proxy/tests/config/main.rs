@@ -1,5 +1,6 @@
 //! What users write into configuration files.
 
+mod kinds;
 mod listeners;
 mod rules;
 mod stores;
@@ -112,7 +113,7 @@ fn all_problems_are_told_at_once() {
 fn limits_of_zero_are_told_with_what_they_would_do() {
     let names = [
         "connections_max",
-        "rewrite_bytes_max",
+        "statements_max",
         "select_rows_max",
         "connect_ms_max",
         "login_ms_max",
@@ -135,22 +136,12 @@ fn limits_of_zero_are_told_with_what_they_would_do() {
 fn what_is_no_configuration_is_told_with_what_to_type() {
     let listener = "[[listener]]\nbind = \"127.0.0.1:6033\"\nupstream = \"127.0.0.1:3306\"\n";
     let rule = SAMPLE.replace("column = \"id\"", "column = id");
-    let bits = SAMPLE.replace("# bits_max = 63", "bits_max = \"63\"");
-    let number = SAMPLE.replace("column = \"id\"", "column = 5");
     for (text, expected) in [
         (
             listener,
             "there is no [store]: it says where keys are reserved",
         ),
         (&rule, "Text stands in quotes: column = \"id\""),
-        (
-            &bits,
-            ", bits_max: invalid type: string \"63\", expected u32. A number stands without quotes",
-        ),
-        (
-            &number,
-            ", column: invalid type: integer `5`, expected a string. Text stands in quotes",
-        ),
     ] {
         let output = problems(text);
         assert!(output.contains(expected), "{expected} is not in {output}");
@@ -170,7 +161,7 @@ fn an_unknown_option_names_the_one_that_was_meant() {
     for (text, meant) in cases {
         let output = problems(text);
         assert!(output.contains(meant), "{output}");
-        assert!(output.starts_with("line "), "{output}");
+        assert!(output.contains("\n    line "), "{output}");
     }
 }
 

@@ -28,6 +28,7 @@ pub struct RawFeed {
     pub snowflake: bool,
     /// How long the time that is handed over for snowflake ids should last, seconds. For half of it nobody notices that programs or store are away.
     #[serde(default = "cover_s")]
+    #[schemars(range(min = 2, max = 86_400))]
     pub cover_s: u64,
     /// A file whose first line is the password.
     pub password_file: Option<PathBuf>,
@@ -40,6 +41,7 @@ pub struct RawFeed {
     pub tls_ca_file: Option<PathBuf>,
     /// The longest time for an answer of the server, milliseconds.
     #[serde(default = "answer_ms_max")]
+    #[schemars(range(min = 2_000, max = 3_600_000))]
     pub answer_ms_max: u64,
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use keywright_core::Step;
+use keywright_core::slot::SLOT_GROUPS_MAX;
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -49,29 +51,41 @@ pub struct RawStoreSettings {
     /// The key of that certificate, PEM.
     pub tls_key_file: Option<PathBuf>,
     /// Most connections to the store.
+    #[schemars(range(min = 1, max = 64))]
     pub connections_max: u32,
     /// The longest time of one transaction in the store, with connecting, milliseconds.
+    #[schemars(range(min = 10, max = 3_600_000))]
     pub store_ms_max: u64,
     /// The longest time that a statement waits for a key, milliseconds.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub wait_ms_max: u64,
     /// Most statements that wait for keys of one source at the same time.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub waiters_max: u32,
     /// The first pause after the store failed, milliseconds. It doubles with each further failure.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub backoff_ms_min: u64,
     /// The longest pause, milliseconds.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub backoff_ms_max: u64,
     /// Refill when this percentage of a range is left. Keywright's own table has a value for each tag.
+    #[schemars(range(min = 1, max = 99))]
     pub refill_percent: u32,
     /// Ids of a full range, for `redis://` only (default there: 1000). The first range is a tenth of it. Elsewhere the table has the step.
+    #[schemars(range(min = 1, max = Step::MAX))]
     pub step: Option<i64>,
     /// Largest step in tables of other systems. The smallest is the row's own; a program's first reservation takes a tenth of it.
+    #[schemars(range(min = 1, max = Step::MAX))]
     pub step_max: i64,
     /// How long a reservation should last in tables of other systems, milliseconds.
+    #[schemars(range(min = 1, max = 86_400_000))]
     pub cover_ms: u64,
     /// Most keys of one statement.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub range_ids_max: u64,
     /// The number of groups into which slots are divided, 1 to 16. For each group another program can issue keys of ordered tags. It must be the same in
     /// all programs. The store records it, and a program with another number issues no ordered keys.
+    #[schemars(range(min = 1, max = SLOT_GROUPS_MAX))]
     pub slot_groups: u32,
 }
 
@@ -116,6 +130,7 @@ pub struct RawSnowflakeSettings {
     /// A preset's name, or a layout's fields.
     pub layout: String,
     /// Lease only this worker id. Default: any free one.
+    #[schemars(range(min = 0))]
     pub worker_id: Option<i64>,
     /// Lease only the worker id in the environment variable of this name.
     pub worker_id_env: Option<String>,
@@ -134,20 +149,26 @@ pub struct RawSnowflakeSettings {
     /// `keywright.set_worker_id`.
     pub assigned_worker_ids: Option<String>,
     /// Other programs may take a lease that was not renewed for so long, milliseconds.
+    #[schemars(range(min = 1_000, max = 3_600_000))]
     pub lease_ms: u64,
     /// How far ahead of need the bound is made durable, milliseconds.
+    #[schemars(range(min = 100, max = 600_000))]
     pub bound_window_ms: u64,
     /// How far ids may run ahead of the clock, milliseconds.
+    #[schemars(range(min = 100, max = 3_600_000))]
     pub lead_ms_max: u64,
     /// Gap left when another server wrote the bound, milliseconds: more than replication lag and clock difference.
+    #[schemars(range(min = 0, max = 86_400_000))]
     pub skew_ms_max: u64,
     /// Largest step forward of the clock that ids follow, milliseconds.
+    #[schemars(range(min = 1_000, max = 86_400_000))]
     pub clock_jump_ms_max: u64,
     /// Snowflake keys while the clock reads earlier than before, since the program started. `carry`: go on from the last one. `wait`: wait for the clock,
     /// `clock_wait_ms_max` at most, then refuse. `refuse`: refuse at once. `spare_worker`: use the clock's time with the spare bit set, but no time from
     /// before the program's lease began. Such keys may be smaller than earlier ones. The layout needs `spare=1`.
     pub clock_policy: String,
     /// Longest wait for the clock with `clock_policy = "wait"`, milliseconds. A clock that is further behind is refused at once.
+    #[schemars(range(min = 0, max = 3_600_000))]
     pub clock_wait_ms_max: u64,
 }
 

@@ -1,14 +1,16 @@
 //! What is bounded of a key port that speaks HTTP.
 
+use keywright_store::StoreSettings;
+
 use crate::config::bounds::{at_least_one, within};
 use crate::config::listener::RawListener;
 
 /// Smallest `head_bytes_max`, bytes: what the library reads at once.
-const HEAD_BYTES_MIN: usize = 8 << 10;
+pub(in crate::config) const HEAD_BYTES_MIN: usize = 8 << 10;
 /// Largest `head_bytes_max` and `body_bytes_max`, bytes.
-const BYTES_MAX: usize = 1 << 20;
+pub(in crate::config) const BYTES_MAX: usize = 1 << 20;
 /// Largest `request_keys_max`.
-const KEYS_MAX: usize = 1_000_000;
+pub(in crate::config) const KEYS_MAX: usize = 1_000_000;
 
 /// The limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,22 @@ pub(in crate::config) fn options_given(raw: &RawListener) -> [(&'static str, boo
         ("tinyid_segment_keys", raw.tinyid_segment_keys.is_some()),
         ("host_names", raw.host_names.is_some()),
     ]
+}
+
+/// Segments for clients of tinyid that are longer than any that a store gives at once.
+pub(in crate::config) fn too_long_segments(
+    raw: &RawListener,
+    store: &StoreSettings,
+) -> Option<String> {
+    let wanted = raw.tinyid_segment_keys?;
+    let others = store.further().iter();
+    let others = others.map(|store| store.settings().range_ids_max());
+    let most = others.fold(store.range_ids_max(), u64::max);
+    (wanted > most).then(|| {
+        format!(
+            "tinyid_segment_keys is at most range_ids_max of [store], which is {most}, not {wanted}"
+        )
+    })
 }
 
 pub(in crate::config) fn limits(raw: &RawListener, problems: &mut Vec<String>) -> HttpLimits {

@@ -9,14 +9,18 @@ use crate::config::listener::RawListener;
 
 /// Default of `order_ttl_ms`, milliseconds.
 pub const ORDER_TTL_MS: u64 = 2_000;
+/// Smallest `order_ttl_ms`, milliseconds.
+pub(in crate::config) const ORDER_TTL_MS_MIN: u64 = 200;
+/// Largest `order_ttl_ms`, milliseconds.
+pub(in crate::config) const ORDER_TTL_MS_MAX: u64 = 60_000;
 /// Largest `output_bytes_max`, bytes.
-const OUTPUT_BYTES_MAX: usize = 1 << 30;
+pub(in crate::config) const OUTPUT_BYTES_MAX: usize = 1 << 30;
 /// Longest host of `cluster_address`, bytes.
 const HOST_BYTES_MAX: usize = 200;
 /// Smallest `output_bytes_max` and `bulk_bytes_max`, bytes.
-const BYTES_MIN: usize = 64;
+pub(in crate::config) const BYTES_MIN: usize = 64;
 /// Largest `bulk_bytes_max`, bytes.
-const BULK_BYTES_MAX: usize = 1 << 20;
+pub(in crate::config) const BULK_BYTES_MAX: usize = 1 << 20;
 
 /// The limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +61,10 @@ pub(in crate::config) fn order(
         ));
     }
     let ttl_ms = raw.order_ttl_ms.unwrap_or(ORDER_TTL_MS);
-    if !(200..=60_000).contains(&ttl_ms) {
-        problems.push(format!("order_ttl_ms is 200 to 60000, not {ttl_ms}"));
+    if !(ORDER_TTL_MS_MIN..=ORDER_TTL_MS_MAX).contains(&ttl_ms) {
+        problems.push(format!(
+            "order_ttl_ms is {ORDER_TTL_MS_MIN} to {ORDER_TTL_MS_MAX}, not {ttl_ms}"
+        ));
     }
     Some(OrderSettings {
         address: address.clone(),

@@ -47,7 +47,7 @@ const FAULTS: &[Fault] = &[
         sql: NOTHING,
         asked: Asked::Check,
         told: &[
-            "keywright.toml: line 6: unknown field `upstrem`",
+            "line 6, upstrem: unknown option",
             "Did you mean \"upstream\"?",
         ],
     },
