@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use crate::layout::Layout;
+use crate::layout::{BeforeEpoch, Layout};
 use crate::writer::{Note, Writer};
 
 /// What is known when states past the bound are needed.
@@ -49,6 +49,9 @@ pub enum BoundRefusal {
     /// The layout has no time bits for it.
     #[error("the layout's time bits have run out")]
     LayoutRanOut,
+    /// The clock reads a moment that no id is of.
+    #[error(transparent)]
+    BeforeEpoch(#[from] BeforeEpoch),
 }
 
 /// Plans the next bound: `window_ms` past the last tick needed, but no further than ids may run ahead.
@@ -63,6 +66,7 @@ pub enum BoundRefusal {
 /// [`BoundRefusal`]; nothing may be issued then.
 pub fn plan_bound(request: &BoundRequest) -> Result<BoundPlan, BoundRefusal> {
     let layout = &request.layout;
+    layout.check_begun(request.now_ms)?;
     let need_tick = request.need_state_end.saturating_sub(1) >> layout.sequence_bits();
     if need_tick > layout.ticks_max() {
         return Err(BoundRefusal::LayoutRanOut);
@@ -178,8 +182,15 @@ pub enum TakeoverReason {
 /// windows of two owners are disjoint whatever the clocks say. After another writer whose last bounds did not
 /// reach us (asynchronous replication), what it issued lies below `its virtual time + lead_ms_max`; that is below our
 /// start as long as its virtual time was at most `skew_ms_max` ahead of our wall clock.
-pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
+///
+/// All that by a clock that may be wrong, but not as wrong as one before the layout's epoch: by such a one every takeover without a record would begin at
+/// the first tick.
+///
+/// # Errors
+/// [`BeforeEpoch`]; nothing may be issued then.
+pub fn plan_takeover(takeover: &Takeover) -> Result<TakeoverPlan, BeforeEpoch> {
     let layout = &takeover.layout;
+    layout.check_begun(takeover.now_ms)?;
     // The tick that begins exactly where the lead ends may have been issued.
     let past_lead_ms = add_ms(takeover.now_ms, takeover.lead_ms_max).saturating_add(1);
     let (floor_ms, reason) = match takeover.recorded {
@@ -216,14 +227,14 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
         .recorded
         .map_or(i64::MIN, |recorded| recorded.bound_ms);
     let gap_ms = floor_ms.saturating_sub(recorded_ms.max(takeover.now_ms));
-    TakeoverPlan {
+    Ok(TakeoverPlan {
         start_state,
         hi_state: hi_ticks << layout.sequence_bits(),
         bound_ms: layout.unix_ms_of(hi_ticks).max(recorded_ms),
         start_ms,
         gap_ms: u64::try_from(gap_ms).unwrap_or(0),
         reason,
-    }
+    })
 }
 
 /// The tick at which a window past `tick` ends: no tick before it but `tick` itself begins after `lead_end_ms`, and

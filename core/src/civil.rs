@@ -3,6 +3,8 @@
 //! The day count is Howard Hinnant's `days_from_civil` and `civil_from_days` (public domain), checked in the tests
 //! against every day of four centuries.
 
+use std::fmt;
+
 pub(crate) const DAY_MS: i64 = 86_400_000;
 
 /// A moment in UTC, to the millisecond. Only [`Civil::of_unix_ms`] and a successful [`Civil::unix_ms`] vouch for it.
@@ -51,6 +53,40 @@ impl Civil {
     }
 }
 
+/// A moment in unix milliseconds, as people read it: `2027-01-01` at midnight in UTC, otherwise `2010-11-04T01:42:54.657Z`. A layout's epoch may be
+/// written so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    /// When its day began in UTC.
+    pub fn date(self) -> Self {
+        Self(self.0.saturating_sub(self.0.rem_euclid(DAY_MS)))
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Civil {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+            millisecond,
+        } = Civil::of_unix_ms(self.0);
+        write!(formatter, "{year:04}-{month:02}-{day:02}")?;
+        if self.0.rem_euclid(DAY_MS) == 0 {
+            return Ok(());
+        }
+        write!(
+            formatter,
+            "T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z"
+        )
+    }
+}
+
 fn days_in_month(year: i64, month: i64) -> i64 {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
@@ -90,7 +126,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Civil, DAY_MS};
+    use super::{Civil, DAY_MS, Moment};
 
     #[test]
     fn every_day_of_four_centuries_follows_the_one_before() {
@@ -150,6 +186,25 @@ mod tests {
             Civil { second: 60, ..last },
         ] {
             assert_eq!(bad.unix_ms(), None);
+        }
+    }
+
+    #[test]
+    fn a_moment_is_a_date_at_midnight_and_has_its_time_otherwise() {
+        for (unix_ms, text) in [
+            (1_798_761_600_000, "2027-01-01"),
+            (0, "1970-01-01"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (1_288_834_974_657, "2010-11-04T01:42:54.657Z"),
+            (253_402_300_800_000, "10000-01-01"),
+        ] {
+            assert_eq!(Moment(unix_ms).to_string(), text);
+            let (date, _) = text.split_once('T').unwrap_or((text, ""));
+            assert_eq!(Moment(unix_ms).date().to_string(), date);
+        }
+        // Whatever a layout leads to.
+        for unix_ms in [i64::MIN, i64::MAX] {
+            assert!(Moment(unix_ms).to_string().contains('Z'));
         }
     }
 }

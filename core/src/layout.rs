@@ -11,7 +11,7 @@ use thiserror::Error;
 
 pub use parse::{LayoutError, LayoutProblem};
 pub use preset::Preset;
-pub use time::{FloorError, LayoutTimeError, TimeLeft};
+pub use time::{BeforeEpoch, FloorError, LayoutTimeError, TimeLeft};
 
 use crate::policy::SpareState;
 

@@ -62,6 +62,7 @@ pub use bound::{
 };
 pub use buffer::Buffer;
 pub use cause::Cause;
+pub use civil::Moment;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
 pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};
 pub use generation::Generation;
@@ -69,8 +70,8 @@ pub use hiding::{Fingerprint, HideBits, HideError, HideKey, Hiding};
 pub use key::KeyBatch;
 pub use key_space::key_space_mark;
 pub use layout::{
-    DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,
-    TimeLeft, WorkerId, WorkerIdError,
+    BeforeEpoch, DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem,
+    LayoutTimeError, Preset, TimeLeft, WorkerId, WorkerIdError,
 };
 pub use mark::Mark;
 pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};

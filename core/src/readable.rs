@@ -7,8 +7,8 @@
 
 use thiserror::Error;
 
-use crate::civil::Civil;
-use crate::layout::Layout;
+use crate::civil::{Civil, Moment};
+use crate::layout::{BeforeEpoch, Layout};
 pub use crate::zone::SEQUENCE_BITS;
 use crate::zone::Zone;
 
@@ -146,6 +146,21 @@ pub fn parts_of_state(state: u64) -> (i64, u32) {
 /// The first moment, in unix milliseconds, that no readable id of a zone can carry.
 pub const fn end_ms(zone: Zone) -> i64 {
     zone.unix_ms(END_MS)
+}
+
+/// Whether the years have begun that ids of a zone can tell: whoever begins to issue by the clock asks first.
+///
+/// # Errors
+/// [`BeforeEpoch`] when they have not.
+pub fn check_begun(now_ms: i64, zone: Zone) -> Result<(), BeforeEpoch> {
+    let first_ms = zone.unix_ms(FIRST_MS);
+    if now_ms < first_ms {
+        return Err(BeforeEpoch {
+            now: Moment(now_ms),
+            epoch: Moment(first_ms),
+        });
+    }
+    Ok(())
 }
 
 /// Whether a moment, as a clock shows it, can be written: two digits of year stand for 2000 to 2099.

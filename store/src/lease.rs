@@ -16,8 +16,10 @@ pub(crate) mod space;
 mod words;
 
 use keywright_core::{
-    Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, Writer, plan_takeover,
+    BeforeEpoch, Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, Writer,
+    plan_takeover,
 };
+pub(crate) use no_lease::BEFORE_EPOCH_HINT;
 pub use no_lease::NoLease;
 pub(crate) use reach::{first_above, first_above_foreign, first_above_granted};
 pub use words::{PartedWord, Words};
@@ -144,7 +146,7 @@ pub fn plan_claim(
         .max(state_from(&claimant.layout, floor_ms))
         .max(claimant.floor_state);
     let recorded = recorded(found, claimant, limits.now_ms);
-    let plan = plan_from(&claimant.layout, recorded, limits, next_state);
+    let plan = plan_from(&claimant.layout, recorded, limits, next_state)?;
     if plan.start_state >= plan.hi_state {
         return Err(NoLease::LayoutRanOut {
             layout: claimant.layout.to_string(),
@@ -179,7 +181,7 @@ fn plan_from(
     recorded: Recorded,
     limits: &TakeoverLimits,
     next_state: u64,
-) -> TakeoverPlan {
+) -> Result<TakeoverPlan, BeforeEpoch> {
     plan_takeover(&Takeover {
         layout: *layout,
         recorded: Some(recorded),

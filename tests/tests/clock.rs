@@ -371,6 +371,47 @@ fn readable_ids_of_1999_come_back_as_the_hint_says() -> Result<()> {
     Ok(())
 }
 
+/// As on a machine without a battery until it has heard the time. Whatever began by such a clock would begin at the layout's first tick, as all others do.
+#[test]
+fn no_snowflake_id_begins_by_a_clock_before_the_epoch() -> Result<()> {
+    const IN_2005_S: i64 = 1_104_537_600;
+    const ID: &str = "SELECT snowflake_id()";
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1, unused => true)",
+    )?;
+    let refused = |client: &mut Client| {
+        let ids_begin = "the clock reads 2005-01-01, and ids begin at 2010-11-04T01:42:54.657Z";
+        let error = expect_sql_error(query_i64(client, ID), "55000", ids_begin);
+        assert!(error.hint.contains("clock right"), "{error:?}");
+    };
+    let real_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let to_2005_s = IN_2005_S - i64::try_from(real_s)?;
+    server.clock()?.step_to(to_2005_s)?;
+    refused(&mut client);
+    // It is followed at once when it is set right.
+    server.clock()?.step_to(0)?;
+    let first = query_i64(&mut client, ID)?;
+    assert_near(ahead_s(&mut client, first)?, 0);
+    // Set back while ids are issued: they go on above what is recorded, as ever.
+    server.clock()?.step_to(to_2005_s)?;
+    let second = query_i64(&mut client, ID)?;
+    assert!(second > first);
+    server.kill9()?;
+    server.start()?;
+    let mut client = server.client("postgres")?;
+    refused(&mut client);
+    server.clock()?.step_to(0)?;
+    let third = query_i64(&mut client, ID)?;
+    assert!(third > second);
+    assert_near(ahead_s(&mut client, third)?, 0);
+    let ahead = client.batch_execute("SELECT keywright.set_layout('leaf,epoch=2199-01-01')");
+    let error = expect_sql_error(ahead, "55000", "before the layout's epoch");
+    assert!(error.hint.contains("epoch in the past"), "{error:?}");
+    Ok(())
+}
+
 /// A window that reaches beyond the maximum lead: what is left of it is used.
 #[test]
 fn a_window_longer_than_the_lead_is_not_extended_with_every_id() -> Result<()> {

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::Layout;
-use crate::civil::DAY_MS;
+use crate::civil::{DAY_MS, Moment};
 
 /// A moment the layout cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -26,6 +26,17 @@ pub enum LayoutTimeError {
         /// The first moment the layout cannot express, unix milliseconds.
         runs_out_at_ms: i64,
     },
+}
+
+/// The clock reads a moment before the layout's epoch. No id is of such a moment. What is taken for now would count as the epoch, however often ids are
+/// begun anew by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the clock reads {}, and ids begin at {epoch}", .now.date())]
+pub struct BeforeEpoch {
+    /// What the clock reads. The message has its day alone, so that its repetitions are known for what they are.
+    pub now: Moment,
+    /// The first moment that ids can be of.
+    pub epoch: Moment,
 }
 
 /// Why a moment has no smallest id.
@@ -88,8 +99,22 @@ impl Layout {
         Ok(ticks)
     }
 
+    /// Whether the epoch lies in the past: whoever begins to issue by the clock asks first, and otherwise begins nothing.
+    ///
+    /// # Errors
+    /// [`BeforeEpoch`] when it does not.
+    pub fn check_begun(&self, now_ms: i64) -> Result<(), BeforeEpoch> {
+        if now_ms < self.epoch_ms {
+            return Err(BeforeEpoch {
+                now: Moment(now_ms),
+                epoch: Moment(self.epoch_ms),
+            });
+        }
+        Ok(())
+    }
+
     /// The state with which a moment begins; the layout's first or end state outside its time. For the hot path,
-    /// where a time that has run out is met by the bound.
+    /// where a time that has run out is met by the bound, and one before the epoch by [`Self::check_begun`] before the word had any.
     #[inline]
     pub fn state_at(&self, unix_ms: i64) -> u64 {
         let since_epoch_ms = u64::try_from(unix_ms.saturating_sub(self.epoch_ms)).unwrap_or(0);

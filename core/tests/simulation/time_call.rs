@@ -311,7 +311,11 @@ fn extend(
                 until_ms: world.true_ms + i64::try_from(retry_after_ms).expect("short"),
             })
         }
-        Err(BoundRefusal::TooFarAhead { .. } | BoundRefusal::LayoutRanOut) => {
+        Err(
+            BoundRefusal::TooFarAhead { .. }
+            | BoundRefusal::LayoutRanOut
+            | BoundRefusal::BeforeEpoch(_),
+        ) => {
             leave(world, at, slot_ref);
             Phase::Idle
         }

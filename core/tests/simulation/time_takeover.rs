@@ -50,7 +50,8 @@ pub fn take_over(world: &mut World, at: usize, call: TimeCall, readings: Reading
             skew_ms_max: settings.skew_ms_max,
             window_ms: settings.window_ms,
             word_next_state,
-        });
+        })
+        .expect("the epoch is past");
         let bound_ms = recorded.map(|recorded| recorded.bound_ms);
         check_start(
             world,

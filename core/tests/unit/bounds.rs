@@ -1,6 +1,6 @@
 use keywright_core::{
-    BoundRefusal, BoundRequest, Layout, Note, Preset, Recorded, SnowflakeWord, Takeover,
-    TakeoverReason, Writer, plan_bound, plan_takeover,
+    BeforeEpoch, BoundRefusal, BoundRequest, Layout, Moment, Note, Preset, Recorded, SnowflakeWord,
+    Takeover, TakeoverPlan, TakeoverReason, Writer, plan_bound, plan_takeover,
 };
 use proptest::prelude::*;
 
@@ -46,6 +46,10 @@ fn recorded(bound_ms: i64) -> Option<Recorded> {
         bound_ms,
         note: Some(Note::new(OURS, NOW_MS - 5000, 1, 1)),
     })
+}
+
+fn planned(takeover: &Takeover) -> TakeoverPlan {
+    plan_takeover(takeover).expect("the epoch is past")
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn the_layout_ends() {
         ..request
     };
     assert_eq!(plan_bound(&request), Err(BoundRefusal::LayoutRanOut));
-    let plan = plan_takeover(&Takeover {
+    let plan = planned(&Takeover {
         layout,
         now_ms: 2_000_000,
         ..takeover(None)
@@ -119,16 +123,57 @@ fn the_layout_ends() {
     assert!(plan.start_state >= plan.hi_state, "nothing can be issued");
 }
 
+/// Before the epoch all moments would be its first tick, and whoever begins anew by the clock began there again.
+#[test]
+fn nothing_begins_before_the_epoch() {
+    let layout = Layout::parse("leaf,epoch=2027-01-01").expect("valid");
+    let epoch_ms = layout.epoch_ms();
+    let refused = |now_ms| BeforeEpoch {
+        now: Moment(now_ms),
+        epoch: Moment(epoch_ms),
+    };
+    let at = |now_ms, recorded, is_vouched| {
+        plan_takeover(&Takeover {
+            layout,
+            now_ms,
+            is_vouched,
+            ..takeover(recorded)
+        })
+    };
+    for now_ms in [0, epoch_ms - 86_400_000, epoch_ms - 1] {
+        for recorded in [None, recorded(now_ms), recorded(epoch_ms + 5_000)] {
+            for is_vouched in [false, true] {
+                assert_eq!(at(now_ms, recorded, is_vouched), Err(refused(now_ms)));
+            }
+        }
+        let request = BoundRequest {
+            layout,
+            now_ms,
+            ..bound_request(1)
+        };
+        let expected = Err(BoundRefusal::BeforeEpoch(refused(now_ms)));
+        assert_eq!(plan_bound(&request), expected);
+    }
+    let first = at(epoch_ms, None, true).expect("it has begun");
+    assert_eq!((first.start_state, first.start_ms), (0, epoch_ms));
+    let fresh = at(epoch_ms, None, false).expect("it has begun");
+    assert_eq!(fresh.start_ms, epoch_ms + 10_001);
+    assert_eq!(
+        refused(0).to_string(),
+        "the clock reads 1970-01-01, and ids begin at 2027-01-01"
+    );
+}
+
 #[test]
 fn takeovers_start_past_whatever_may_have_been_issued() {
     let layout = Preset::Twitter.layout();
-    let fresh = plan_takeover(&takeover(None));
+    let fresh = planned(&takeover(None));
     assert_eq!(
         (fresh.start_ms, fresh.gap_ms, fresh.reason),
         (NOW_MS + 10_001, 10_001, TakeoverReason::Fresh)
     );
 
-    let vouched = plan_takeover(&Takeover {
+    let vouched = planned(&Takeover {
         is_vouched: true,
         ..takeover(None)
     });
@@ -137,21 +182,21 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
         (NOW_MS, 0, TakeoverReason::Vouched)
     );
 
-    let same = plan_takeover(&takeover(recorded(NOW_MS + 2000)));
+    let same = planned(&takeover(recorded(NOW_MS + 2000)));
     assert_eq!(
         (same.start_ms, same.gap_ms, same.reason),
         (NOW_MS + 2000, 0, TakeoverReason::SameWriter)
     );
     assert_eq!(same.bound_ms, NOW_MS + 5001);
 
-    let back = plan_takeover(&takeover(recorded(NOW_MS + 86_400_000)));
+    let back = planned(&takeover(recorded(NOW_MS + 86_400_000)));
     assert_eq!(
         back.start_ms,
         NOW_MS + 86_400_000,
         "the clock was set back a day"
     );
 
-    let idle = plan_takeover(&takeover(recorded(NOW_MS - 86_400_000)));
+    let idle = planned(&takeover(recorded(NOW_MS - 86_400_000)));
     assert_eq!(idle.start_ms, NOW_MS - 86_400_000);
     assert_eq!(
         idle.bound_ms,
@@ -163,12 +208,12 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
         writer: PROMOTED,
         ..takeover(recorded(NOW_MS - 5000))
     };
-    let promoted = plan_takeover(&promoted);
+    let promoted = planned(&promoted);
     assert_eq!(
         (promoted.start_ms, promoted.reason),
         (NOW_MS + 70_001, TakeoverReason::ChangedWriter)
     );
-    let unsigned = plan_takeover(&takeover(Some(Recorded {
+    let unsigned = planned(&takeover(Some(Recorded {
         bound_ms: NOW_MS,
         note: None,
     })));
@@ -179,7 +224,7 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
         ..takeover(recorded(NOW_MS))
     };
     assert_eq!(
-        plan_takeover(&in_use).start_state,
+        planned(&in_use).start_state,
         layout.state_at(NOW_MS + 9000) + 7
     );
 }
@@ -210,7 +255,7 @@ proptest! {
             let now_ms = NOW_MS + clock_ms;
             let word = SnowflakeWord::new();
             let request = Takeover { layout, window_ms, now_ms, ..takeover(store) };
-            let plan = plan_takeover(&request);
+            let plan = planned(&request);
             prop_assert!(plan.start_state >= issued_below);
             prop_assert!(plan.bound_ms > store.map_or(0, |recorded| recorded.bound_ms));
             let mut bound_ms = plan.bound_ms;

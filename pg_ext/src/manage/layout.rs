@@ -114,17 +114,19 @@ fn refuse_if_ran_out(layout: &Layout) -> Result<(), Failure> {
             .report(PgLogLevel::WARNING);
             Ok(())
         }
-        Err(error) => Err(Failure::new(
-            Cause::LayoutRanOut,
-            format!("layout \"{layout}\" cannot issue ids now: {error}"),
-        )
-        .hint(match error {
-            LayoutTimeError::BeforeEpoch { .. } => {
-                "Give it an epoch in the past, for instance 'baidu,epoch=2024-01-01'."
-            }
-            LayoutTimeError::RanOut { .. } => {
-                "Give it a later epoch, for instance 'baidu,epoch=2024-01-01'."
-            }
-        })),
+        Err(error) => {
+            let (cause, hint) = match error {
+                LayoutTimeError::BeforeEpoch { .. } => (
+                    Cause::ClockBehind,
+                    "Give it an epoch in the past, for instance 'baidu,epoch=2024-01-01', or set the server's clock right.",
+                ),
+                LayoutTimeError::RanOut { .. } => (
+                    Cause::LayoutRanOut,
+                    "Give it a later epoch, for instance 'baidu,epoch=2024-01-01'.",
+                ),
+            };
+            let message = format!("layout \"{layout}\" cannot issue ids now: {error}");
+            Err(Failure::new(cause, message).hint(hint))
+        }
     }
 }

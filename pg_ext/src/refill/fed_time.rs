@@ -56,6 +56,15 @@ pub fn extend(
     if enough() {
         return Ok(Extended::Yes);
     }
+    if !slot.taken_over.load(Ordering::Relaxed)
+        && let Err(failure) = room::refuse_before_epoch(entry, clock::wall_ms())
+    {
+        return match urgency.is_early() {
+            // The caller has its id.
+            true => Ok(Extended::Yes),
+            false => Err(failure),
+        };
+    }
     let now_ms = room::observe(entry, clock::readings(), &held);
     let has = wanted_end(entry, spare, n) <= slot.fed.limit_state.load(Ordering::Relaxed);
     let next = slot.fed.next();

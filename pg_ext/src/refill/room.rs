@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use keywright_core::bound::BoundRefusal;
 use keywright_core::cause::Cause;
 use keywright_core::clock::{ClockEvent, Readings};
+use keywright_core::layout::BeforeEpoch;
 
 use crate::cache::time_entry::TimeEntry;
 use crate::durable::turn::Urgency;
@@ -12,6 +13,7 @@ use crate::failure::Failure;
 use crate::server::{clock, log};
 use crate::settings;
 use crate::shmem::gate::Held;
+use crate::shmem::key::TimeKind;
 use crate::shmem::time_slot::TimeTrack;
 
 /// What became of an extension.
@@ -90,7 +92,29 @@ pub(super) fn refused(
             retry_after_ms,
         }),
         BoundRefusal::LayoutRanOut => Err(layout_failure(entry, &refusal)),
+        BoundRefusal::BeforeEpoch(before) => Err(before_epoch(entry, &before)),
     }
+}
+
+/// Whoever begins to issue by the clock asks first: by one that reads a moment before the epoch all begin at the same tick, and the word's own clock, once
+/// started by it, does not follow it when it is set right.
+pub(super) fn refuse_before_epoch(entry: &TimeEntry, wall_ms: i64) -> Result<(), Failure> {
+    let begun = entry.layout().check_begun(wall_ms);
+    begun.map_err(|before| before_epoch(entry, &before))
+}
+
+pub(super) fn before_epoch(entry: &TimeEntry, before: &BeforeEpoch) -> Failure {
+    let (what, hint) = match entry.kind {
+        TimeKind::Snowflake => (
+            format!("layout \"{}\" cannot issue ids now", entry.layout()),
+            "Set the server's clock right, or choose a layout with an epoch in the past through SELECT keywright.set_layout('twitter').",
+        ),
+        TimeKind::Readable => (
+            "readable ids cannot be issued now".to_owned(),
+            "Set the server's clock right.",
+        ),
+    };
+    Failure::new(Cause::ClockBehind, format!("{what}: {before}")).hint(hint)
 }
 
 fn layout_failure(entry: &TimeEntry, refusal: &BoundRefusal) -> Failure {

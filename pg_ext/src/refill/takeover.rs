@@ -13,6 +13,7 @@ use crate::cache::time_entry::TimeEntry;
 use crate::failure::Failure;
 use crate::identity::bounds::Sequences;
 use crate::identity::{overlap, promotion, register, writer};
+use crate::refill::room::{before_epoch, refuse_before_epoch};
 use crate::refill::siblings;
 use crate::server::{log, sequence};
 use crate::settings;
@@ -23,13 +24,14 @@ use crate::shmem::key::TimeKind;
 /// be issued again.
 ///
 /// # Errors
-/// keywright's tables cannot be read, or ids would have to begin too far ahead of the clock.
+/// keywright's tables cannot be read, or ids would have to begin too far ahead of the clock, or the clock reads a moment before the epoch.
 pub fn take_over(
     entry: &TimeEntry,
     readings: Readings,
     sequences: &Sequences,
     held: &Held<'_>,
 ) -> Result<(), Failure> {
+    refuse_before_epoch(entry, readings.wall_ms)?;
     let slot = entry.slot();
     let note = sequence::last(sequences.note).and_then(Note::unpack);
     let past = Past::of(entry, sequences)?;
@@ -39,7 +41,8 @@ pub fn take_over(
     let is_vouched = past.is_vouched && note.is_some() && !may_be_lost;
     let skew_ms_max = promotion::skew_ms_max(note)?;
     let recorded = recorded(past.bound_ms, note);
-    let now_ms = believe(entry, readings, recorded);
+    // A bound that is believed instead of the clock may be older than the epoch. It is this writer's, so nothing begins below what was issued.
+    let now_ms = believe(entry, readings, recorded).max(entry.layout().epoch_ms());
     let mut floor_ms = now_ms;
     for spare in [false, true] {
         if spare && !entry.layout().has_spare() {
@@ -58,7 +61,8 @@ pub fn take_over(
             skew_ms_max,
             window_ms: settings::bound_window_ms(),
             word_next_state: track.word.next().max(past.moment_state),
-        });
+        })
+        .map_err(|before| before_epoch(entry, &before))?;
         let start_state = plan.start_state.max(past.ids_state);
         let layout = entry.layout();
         let start_ms = layout.unix_ms_of(start_state >> layout.sequence_bits());

@@ -103,7 +103,8 @@ impl<C: ClientConnections> Conductor<C> {
             | CommitRefusal::Foreign
             | CommitRefusal::GoneBack(_)
             | CommitRefusal::Hidden
-            | CommitRefusal::Ahead(_, _) => String::new(),
+            | CommitRefusal::Ahead(_, _)
+            | CommitRefusal::BeforeEpoch(_) => String::new(),
         }
     }
 

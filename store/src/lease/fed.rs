@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use keywright_core::Layout;
+use keywright_core::{BeforeEpoch, Layout};
 use thiserror::Error;
 
 use super::LeaseRow;
@@ -156,6 +156,9 @@ pub enum NoTime {
         /// How far.
         until_ms: i64,
     },
+    /// No id is of now.
+    #[error(transparent)]
+    BeforeEpoch(#[from] BeforeEpoch),
     /// All databases of a store have one layout.
     #[error("the store's layout is \"{store}\", and the database's is \"{database}\"")]
     OtherLayout {
@@ -189,6 +192,7 @@ pub fn plan_time(
             until_ms: handed.until_ms,
         });
     }
+    asker.layout.check_begun(ahead.now_ms)?;
     match asker
         .handed
         .and_then(|handed| own(ids, asker, handed, (seen, ahead)))

@@ -1,8 +1,12 @@
 //! Why a worker id cannot be had.
 
+use keywright_core::BeforeEpoch;
 use thiserror::Error;
 
 use crate::worker_ids::{NumberTable, WorkerIds};
+
+/// What to do about a clock that reads a moment before the layout's epoch.
+pub(crate) const BEFORE_EPOCH_HINT: &str = "set the clock, or give the layout an epoch in the past";
 
 /// Why there is no lease.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -97,6 +101,9 @@ pub enum NoLease {
         /// What it is.
         generation: u64,
     },
+    /// The clock reads a moment that no id is of: whoever takes a worker id over by it would begin where others have begun, or will.
+    #[error(transparent)]
+    BeforeEpoch(#[from] BeforeEpoch),
     /// The layout cannot express the time at which it would have to start.
     #[error("the time bits of layout \"{layout}\" have run out")]
     LayoutRanOut {
@@ -146,6 +153,7 @@ impl NoLease {
                 followed: _,
                 generation: _,
             }
+            | Self::BeforeEpoch(_)
             | Self::LayoutRanOut { layout: _ } => false,
         }
     }

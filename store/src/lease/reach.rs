@@ -1,8 +1,8 @@
 //! How far leases may have issued, as ids: where whatever comes in their place goes on.
 
-use keywright_core::{Layout, Recorded};
+use keywright_core::Layout;
 
-use super::{LeaseRow, TakeoverLimits, is_left, plan_from, seen_ms, state_from};
+use super::{LeaseRow, TakeoverLimits, is_left, seen_ms, state_from};
 
 /// The first id above all that a lease may have issued.
 pub(crate) fn first_above(row: &LeaseRow) -> u64 {
@@ -12,15 +12,11 @@ pub(crate) fn first_above(row: &LeaseRow) -> u64 {
 /// The first id above all that a lease may have issued whose bound another server wrote, which may have written later ones that are missing
 /// here: where whoever takes it over now goes on. In the row's layout and in the asker's: it may have gone on with either.
 pub(crate) fn first_above_foreign(row: &LeaseRow, layout: &Layout, limits: &TakeoverLimits) -> u64 {
-    let recorded = Recorded {
-        bound_ms: row.hi_ms,
-        note: None,
-    };
-    let above = |layout: &Layout| {
-        let plan = plan_from(layout, recorded, limits, 0);
-        first_from(layout, plan.start_state >> layout.sequence_bits())
-    };
-    let by_layouts = above(&row.layout).max(above(layout));
+    // As a takeover leaves out, whatever the clock reads: a takeover waits for a clock that reads a moment before the epoch.
+    let past_skew_ms = row.hi_ms.saturating_add_unsigned(limits.skew_ms_max);
+    let begins_ms = past_skew_ms.max(gap_end_ms(limits));
+    let by_layouts =
+        first_above_moment(&row.layout, begins_ms).max(first_above_moment(layout, begins_ms));
     first_above(row).max(by_layouts)
 }
 
@@ -31,8 +27,7 @@ pub(crate) fn first_above_granted(
     layout: &Layout,
     limits: &TakeoverLimits,
 ) -> u64 {
-    let granted_ms = limits.now_ms.saturating_add_unsigned(limits.gap_ms_max());
-    let granted_ms = granted_ms.max(seen_ms(rows));
+    let granted_ms = gap_end_ms(limits).max(seen_ms(rows));
     let in_use = rows
         .iter()
         .filter(|row| row.layout != *layout && !is_left(row, rows, layout))
@@ -42,6 +37,11 @@ pub(crate) fn first_above_granted(
         .map(|layout| first_above_moment(layout, granted_ms))
         .max()
         .unwrap_or(0)
+}
+
+/// Nobody whose bound is not known has begun later, unix milliseconds.
+fn gap_end_ms(limits: &TakeoverLimits) -> i64 {
+    limits.now_ms.saturating_add_unsigned(limits.gap_ms_max())
 }
 
 /// The first id above all of moments before this one.

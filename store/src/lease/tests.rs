@@ -1,4 +1,4 @@
-use keywright_core::{Layout, Preset};
+use keywright_core::{BeforeEpoch, Layout, Moment, Preset};
 
 use super::{
     Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim, standing,
@@ -177,6 +177,35 @@ fn a_store_that_went_back_leases_nothing_to_those_who_saw_more() {
     };
     assert!(refused(&[row(0, None), raised(1)], &known));
     assert!(!refused(&[raised(0), raised(1)], &known));
+}
+
+/// Whatever the rows say: by such a clock, whoever has lost them begins where others began.
+#[test]
+fn nobody_takes_a_worker_id_over_before_the_epoch() {
+    let layout = Layout::parse("leaf,epoch=2027-01-01").unwrap();
+    let epoch_ms = layout.epoch_ms();
+    let ask = |rows: &[LeaseRow], now_ms| {
+        let limits = TakeoverLimits { now_ms, ..LIMITS };
+        plan_claim(rows, &claimant(None, layout), &limits, &Era::default())
+    };
+    let had = LeaseRow {
+        hi_ms: epoch_ms + 9_000,
+        layout,
+        ..row(0, Some("me"))
+    };
+    for now_ms in [0, NOW_MS, epoch_ms - 1] {
+        for rows in [vec![], vec![had.clone()]] {
+            let refused = NoLease::BeforeEpoch(BeforeEpoch {
+                now: Moment(now_ms),
+                epoch: Moment(epoch_ms),
+            });
+            assert_eq!(ask(&rows, now_ms), Err(refused));
+        }
+    }
+    let first = ask(&[], epoch_ms).unwrap();
+    assert_eq!(first.plan.start_ms, epoch_ms + 17_001);
+    let again = ask(&[had], epoch_ms).unwrap();
+    assert_eq!(again.plan.start_ms, epoch_ms + 9_000);
 }
 
 #[test]

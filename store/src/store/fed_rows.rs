@@ -12,8 +12,8 @@ use super::worker_id_rows::{self, differs};
 use super::worker_row::NewOwner;
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::failure::Failure;
-use crate::lease::LeaseRow;
 use crate::lease::fed::{Ahead, FedIds, Handed, NoTime, SPACE, TimeAsker, TimeGrant, plan_time};
+use crate::lease::{BEFORE_EPOCH_HINT, LeaseRow};
 use crate::worker_ids::{IdRange, WorkerIds};
 
 /// Time for a database.
@@ -241,6 +241,7 @@ fn failure(no_time: &NoTime) -> Failure {
         NoTime::GoneBack { .. } => Cause::BoundDamaged,
         NoTime::NoneFree { .. } => Cause::WorkersFull,
         NoTime::FarEnough { .. } => Cause::LeadExceeded,
+        NoTime::BeforeEpoch(_) => Cause::ClockBehind,
         NoTime::OtherLayout { .. } => Cause::LayoutOverlap,
     };
     let failure = Failure::new(cause, no_time.to_string());
@@ -261,6 +262,7 @@ fn failure(no_time: &NoTime) -> Failure {
         NoTime::FarEnough { .. } => {
             failure.hint("is the clock of the database's server ahead of the store's?")
         }
+        NoTime::BeforeEpoch(_) => failure.hint(BEFORE_EPOCH_HINT),
         NoTime::OtherLayout { .. } => failure.hint(
             "SELECT keywright.set_layout(…) in the database, before it is fed, or layout in [snowflake]",
         ),

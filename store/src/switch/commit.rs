@@ -1,6 +1,6 @@
 //! From where on a tag issues after a switch: pure.
 
-use keywright_core::Layout;
+use keywright_core::{BeforeEpoch, Layout, Moment};
 use thiserror::Error;
 
 /// A tag's bound as the committing transaction reads it, locked.
@@ -57,10 +57,11 @@ pub enum CommitRefusal {
     )]
     Hidden,
     /// Snowflake ids would have to begin further ahead than they may.
-    #[error(
-        "there are ids up to {0} in the tables, and snowflake ids are that high only {1} ms from now"
-    )]
-    Ahead(u64, u64),
+    #[error("there are ids up to {0} in the tables, and snowflake ids are higher only from {1} on")]
+    Ahead(u64, Moment),
+    /// Snowflake ids would have to begin at a moment before the layout's epoch.
+    #[error("{0} (by the clock of the store)")]
+    BeforeEpoch(BeforeEpoch),
 }
 
 /// The new tag's first id, above its own bound, all native ids (`counter` is the first that was not made), and all that tags
@@ -97,9 +98,12 @@ pub fn bound_after(new: Bound, old: &[Bound], counter: u64) -> Result<u64, Commi
 /// The moment at which snowflake ids begin that are all at `first` or above, unix milliseconds.
 ///
 /// # Errors
-/// It is too far ahead, or there is none.
+/// It is too far ahead, or there is none, or no snowflake id is of now.
 pub fn floor_after(first: u64, start: &SnowflakeStart, now_ms: i64) -> Result<i64, CommitRefusal> {
     let layout = &start.layout;
+    layout
+        .check_begun(now_ms)
+        .map_err(CommitRefusal::BeforeEpoch)?;
     let below = i64::try_from(first.saturating_sub(1)).unwrap_or(i64::MAX);
     let tick = match below {
         0 => 0,
@@ -111,14 +115,15 @@ pub fn floor_after(first: u64, start: &SnowflakeStart, now_ms: i64) -> Result<i6
     let floor_ms = layout.unix_ms_of(tick);
     let ahead_ms = u64::try_from(floor_ms.saturating_sub(now_ms)).unwrap_or(0);
     if ahead_ms > start.ahead_ms_max {
-        return Err(CommitRefusal::Ahead(first, ahead_ms));
+        let highest = first.saturating_sub(1);
+        return Err(CommitRefusal::Ahead(highest, Moment(floor_ms)));
     }
     Ok(floor_ms)
 }
 
 #[cfg(test)]
 mod tests {
-    use keywright_core::Layout;
+    use keywright_core::{Layout, Moment};
 
     use super::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 
@@ -220,8 +225,8 @@ mod tests {
                 }
                 Err(refusal) => {
                     assert!(!is_possible);
-                    let ahead_ms = u64::try_from(unix_ms + 1 - now_ms).unwrap();
-                    assert_eq!(refusal, CommitRefusal::Ahead(first, ahead_ms));
+                    let expected = CommitRefusal::Ahead(first - 1, Moment(unix_ms + 1));
+                    assert_eq!(refusal, expected);
                 }
             }
         }
@@ -231,5 +236,24 @@ mod tests {
         let last = u64::MAX >> 1;
         let none = Err(CommitRefusal::Exhausted(last));
         assert_eq!(floor_after(last, &start, now_ms), none);
+    }
+
+    /// Tables may be empty: it is not their ids that are in the way.
+    #[test]
+    fn snowflake_ids_do_not_begin_before_the_epoch() {
+        let layout = Layout::parse("leaf,epoch=2027-01-01").unwrap();
+        let start = SnowflakeStart {
+            layout,
+            ahead_ms_max: 86_400_000,
+        };
+        let epoch_ms = layout.epoch_ms();
+        for first in [0, 1, 5_000] {
+            let refused = floor_after(first, &start, epoch_ms - 1_000).unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                "the clock reads 2026-12-31, and ids begin at 2027-01-01 (by the clock of the store)"
+            );
+            assert!(floor_after(first, &start, epoch_ms).is_ok());
+        }
     }
 }

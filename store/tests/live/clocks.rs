@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keywright_core::Cause;
+use keywright_core::{Biz, Cause, Layout, Preset};
 use keywright_store::{Clock, KeySpec, RawSnowflakeSettings};
 use keywright_testkit::Result;
 
@@ -16,6 +16,8 @@ on_engines!(
     a_clock_set_far_ahead_does_not_poison_the_bound,
     keys_are_refused_while_the_clock_is_behind_where_the_policy_says_so,
     keys_wait_for_a_clock_that_is_a_little_behind_where_the_policy_says_so,
+    keys_come_by_themselves_when_a_clock_of_1970_is_set_right,
+    a_layout_that_begins_in_the_future_gives_no_key_twice,
 );
 
 fn a_clock_set_back_is_counted_though_nobody_wants_keys(engine: Engine) -> Result<()> {
@@ -153,6 +155,89 @@ fn keys_wait_for_a_clock_that_is_a_little_behind_where_the_policy_says_so(
         clock.step(-10_001);
         let refused = source.take(1, true).await.unwrap_err();
         assert_eq!(refused.cause(), Cause::ClockBehind);
+        Ok(())
+    })
+}
+
+/// As on a machine without a battery, until it has heard the time. No restart is needed.
+fn keys_come_by_themselves_when_a_clock_of_1970_is_set_right(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_clock_1970")?;
+    runtime()?.block_on(async {
+        let clock = ManualClock::at(12_345);
+        let keys = open_at(&schema.raw(), &RawSnowflakeSettings::default(), &clock)?;
+        keys.init().await?;
+        let readable = KeySpec::Readable(Biz::parse("ORD")?);
+        let sources = [keys.source(&KeySpec::Snowflake)?, keys.source(&readable)?];
+        for (source, ids_begin) in sources
+            .iter()
+            .zip(["2010-11-04T01:42:54.657Z", "2000-01-01"])
+        {
+            let refused = source.take(1, true).await.unwrap_err();
+            assert_eq!(refused.cause(), Cause::ClockBehind, "{refused}");
+            let told = format!("the clock reads 1970-01-01, and ids begin at {ids_begin}");
+            assert!(refused.message().contains(&told), "{refused}");
+        }
+        let leases = "SELECT count(*) FROM keywright_worker";
+        assert_eq!(schema.number(leases)?, 0, "nobody has a worker id");
+        clock.step(NOW_MS);
+        for source in &sources {
+            let taken = loop {
+                match source.take(1, true).await {
+                    Ok(taken) => break taken,
+                    Err(failure) => assert_eq!(failure.cause(), Cause::ClockBehind, "{failure}"),
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            };
+            assert_eq!(taken.len(), 1);
+        }
+        let id = sources[0].take(1, true).await?.number(0).unwrap();
+        let issued_at_ms = Preset::Twitter
+            .layout()
+            .decode(i64::try_from(id)?)?
+            .issued_at_ms;
+        assert!(
+            issued_at_ms.abs_diff(clock.wall_ms()) < 60_000,
+            "{issued_at_ms}"
+        );
+        Ok(())
+    })
+}
+
+/// All moments before the epoch were its first tick, so that whoever had lost the store began there again.
+fn a_layout_that_begins_in_the_future_gives_no_key_twice(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_clock_epoch")?;
+    let ahead = RawSnowflakeSettings {
+        layout: "leaf,epoch=2027-01-01".to_owned(),
+        ..RawSnowflakeSettings::default()
+    };
+    let epoch_ms = Layout::parse(&ahead.layout)?.epoch_ms();
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        // 2026-11-21, and when it has begun.
+        for (clock, has_begun) in [
+            (ManualClock::at(NOW_MS), false),
+            (ManualClock::at(epoch_ms + 60_000), true),
+        ] {
+            for life in ["first", "store lost"] {
+                let keys = open_at(&schema.raw(), &ahead, &clock)?;
+                keys.init().await?;
+                match keys.source(&KeySpec::Snowflake)?.take(3, true).await {
+                    Ok(taken) => {
+                        assert!(has_begun, "{life}");
+                        assert_ne!(taken.number(0), Some(0));
+                        log.add_all(life, &taken);
+                    }
+                    Err(failure) => {
+                        assert!(!has_begun, "{failure}");
+                        assert_eq!(failure.cause(), Cause::ClockBehind, "{failure}");
+                    }
+                }
+                drop(keys);
+                // What the lost store knew of leases is lost; the clock has gone on meanwhile.
+                schema.sql("DELETE FROM keywright_worker")?;
+                clock.pass(120_000);
+            }
+        }
         Ok(())
     })
 }

@@ -183,7 +183,8 @@ fn take_over(world: &mut World, at: usize, entry: &Entry) -> Option<()> {
         skew_ms_max: 0,
         window_ms: world.settings.window_ms,
         word_next_state: world.memory[entry.slot].word.next().max(moment_state),
-    });
+    })
+    .ok()?;
     let start_state = plan.start_state.max(ids_state);
     let start_ms = layout.unix_ms_of(start_state >> layout.sequence_bits());
     let ahead_ms = u64::try_from(start_ms - plan.start_ms).unwrap_or(0);

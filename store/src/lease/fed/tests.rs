@@ -235,3 +235,31 @@ fn what_another_is_known_to_have_is_not_gone_on_with() {
     let none = plan_time(&ids, &asker, &seen, &AHEAD);
     assert!(matches!(none, Err(NoTime::NoneFree { .. })), "{none:?}");
 }
+
+#[test]
+fn nothing_is_handed_over_before_the_epoch() {
+    let layout = Layout::parse("twitter,epoch=2027-01-01").unwrap();
+    let ids = FedIds {
+        rows: &[],
+        range: RANGE,
+        unknown_until_ms: 0,
+        elsewhere: &[],
+        server: "here",
+    };
+    let asker = TimeAsker {
+        layout,
+        ..asker("a", None)
+    };
+    let at = |now_ms| {
+        let ahead = Ahead { now_ms, ..AHEAD };
+        plan_time(&ids, &asker, &[], &ahead)
+    };
+    for now_ms in [0, NOW_MS, layout.epoch_ms() - 1] {
+        let refused = at(now_ms);
+        assert!(
+            matches!(refused, Err(NoTime::BeforeEpoch(_))),
+            "{refused:?}"
+        );
+    }
+    assert!(at(layout.epoch_ms()).is_ok());
+}

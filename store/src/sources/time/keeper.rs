@@ -155,6 +155,7 @@ impl Keeper {
         };
         self.floor_state = self.floor_state.max(floor_state);
         self.restarts = self.store.losses.restarts();
+        self.wait_until_begun(readings.wall_ms)?;
         let limits = settings.takeover(readings.wall_ms);
         let request = TakeLease {
             space: self.supply.space,

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use keywright_core::{Biz, Cause, ClockDecision, KeyBatch, Layout, WorkerId, readable};
+use keywright_core::{
+    BeforeEpoch, Biz, Cause, ClockDecision, KeyBatch, Layout, WorkerId, Zone, readable,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::clock::Clock;
@@ -163,6 +165,14 @@ impl TimeSupply {
     pub(super) fn now_ms(&self) -> i64 {
         let skew_ms = self.skew_ms.load(Ordering::Relaxed);
         self.clock.wall_ms().saturating_sub(skew_ms)
+    }
+
+    /// Whether keys can be of a moment, or of later ones only.
+    pub(super) fn check_begun(&self, now_ms: i64) -> Result<(), BeforeEpoch> {
+        match self.space {
+            Space::Snowflake => self.layout.check_begun(now_ms),
+            Space::Readable => readable::check_begun(now_ms, Zone::UTC),
+        }
     }
 
     pub(super) fn now_state(&self) -> u64 {

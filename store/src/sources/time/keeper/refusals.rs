@@ -5,14 +5,18 @@ use std::time::Duration;
 use keywright_core::{BoundRefusal, BoundRequest, Cause, plan_bound};
 use tokio::time::Instant;
 
-use super::{Keeper, SUPERSEDED_HINT};
+use super::{Keeper, PauseMs, SUPERSEDED_HINT};
 use crate::failure::Failure;
-use crate::lease::NoLease;
+use crate::lease::space::Space;
+use crate::lease::{BEFORE_EPOCH_HINT, NoLease};
 use crate::sources::demand::{Outlook, PutOff};
 use crate::sources::time::supply::BULK_HINT;
 
 /// After that long what was put off is looked at again, whatever it was put off for.
 const PUT_OFF_MS_MAX: u64 = 60_000;
+
+/// After that long a clock is read again that reads a moment before all ids.
+const CLOCK_LOOK_MS: u64 = 1_000;
 
 impl Keeper {
     /// The lease is ours, and the bound may not go so far now. Requests as large as this one are put off; smaller ones, and
@@ -45,6 +49,10 @@ impl Keeper {
                 let failure = Failure::new(Cause::LayoutRanOut, format!("{space} keys: {refusal}"));
                 (failure, Outlook::Stays, PUT_OFF_MS_MAX)
             }
+            BoundRefusal::BeforeEpoch(before) => {
+                let failure = self.no_lease(&NoLease::BeforeEpoch(before));
+                (failure, Outlook::Stays, CLOCK_LOOK_MS)
+            }
         };
         let until = Instant::now() + Duration::from_millis(ms.clamp(1, PUT_OFF_MS_MAX));
         self.supply.demand.put_off(PutOff {
@@ -70,7 +78,7 @@ impl Keeper {
                     retry_after_ms: retry_after_ms.saturating_add(stands_for_ms),
                 }
             }
-            BoundRefusal::LayoutRanOut => refusal,
+            BoundRefusal::LayoutRanOut | BoundRefusal::BeforeEpoch(_) => refusal,
         }
     }
 
@@ -87,8 +95,18 @@ impl Keeper {
                 lead_ms: _,
                 retry_after_ms,
             }) => retry_after_ms >= u64::from(supply.layout.tick_ms()),
-            Err(BoundRefusal::LayoutRanOut) | Ok(_) => false,
+            Err(BoundRefusal::LayoutRanOut | BoundRefusal::BeforeEpoch(_)) | Ok(_) => false,
         }
+    }
+
+    /// Nothing is asked of the store by a clock that reads a moment before all ids: what began by it would be where others begin, the clock of the lease
+    /// would not follow the wall clock when that is set right, and a table of numbers would use one up.
+    pub(super) fn wait_until_begun(&self, wall_ms: i64) -> Result<(), PauseMs> {
+        self.supply.check_begun(wall_ms).map_err(|before| {
+            let failure = self.no_lease(&NoLease::BeforeEpoch(before));
+            self.supply.demand.failed(failure, 0, Outlook::Stays);
+            Some(CLOCK_LOOK_MS)
+        })
     }
 
     pub(super) fn no_lease(&self, no_lease: &NoLease) -> Failure {
@@ -152,6 +170,13 @@ impl Keeper {
                 followed: _,
                 generation: _,
             } => Failure::new(Cause::Suspended, message).hint(SUPERSEDED_HINT),
+            NoLease::BeforeEpoch(_) => {
+                let hint = match self.supply.space {
+                    Space::Snowflake => BEFORE_EPOCH_HINT,
+                    Space::Readable => "set the clock",
+                };
+                Failure::new(Cause::ClockBehind, message).hint(hint)
+            }
             NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
                 .hint("choose a layout with a later epoch"),
         }
