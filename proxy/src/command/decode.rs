@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use keywright_core::Layout;
+use keywright_store::{Clock, SystemClock};
 
 use super::Format;
 
@@ -22,7 +23,7 @@ pub(crate) struct Decode {
 impl Decode {
     pub(crate) fn run(&self) -> Result<()> {
         let layout = Layout::parse(&self.layout)?;
-        let decoded = keywright_proxy::decode::decode(&self.id, &layout)?;
+        let decoded = keywright_proxy::decode::decode(&self.id, &layout, SystemClock.wall_ms())?;
         match self.format {
             Format::Text => println!("{decoded}"),
             Format::Json => println!("{}", serde_json::to_string(&decoded)?),

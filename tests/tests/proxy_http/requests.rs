@@ -39,10 +39,14 @@ fn keys_of_every_kind_are_given() -> Result<()> {
     assert_eq!(distinct.len(), 10_000);
     let decoded = client.say(&format!("GET /v1/decode/{}", flakes[0]))?;
     let id = format!(
-        "{{\"id\":\"{}\",\"kind\":\"snowflake\",\"issued_at\":\"",
+        "{{\"id\":\"{}\",\"kind\":\"snowflake\",\"layout\":\"twitter\",\"issued_at\":\"",
         flakes[0]
     );
     assert_has(&decoded.body, &[&id, "\"worker\":"]);
+    assert!(!decoded.body.contains("\"note\""), "{decoded:?}");
+    // One of a tag.
+    let small = client.say("GET /v1/decode/9")?;
+    assert_has(&small.body, &["\"note\":\"an id of a tag looks so, too"]);
     for (name, length) in [("tokens", 36), ("bytes", 32), ("invoices", 27)] {
         let request = format!("POST /v1/keys/{name}?count=50");
         let lines = client.say_with(&request, "Accept: text/plain\r\n")?;

@@ -33,6 +33,23 @@ fn keys_of_every_kind_are_given() -> Result<()> {
         RespValue::Bulk("kind".into()),
         RespValue::Bulk("snowflake".into())
     )));
+    assert!(parts.contains(&(
+        RespValue::Bulk("layout".into()),
+        RespValue::Bulk("twitter".into())
+    )));
+    assert_eq!(parts.len(), 7, "{parts:?}");
+    // One of a tag. The length of the map is what its reader goes by.
+    let RespValue::Map(parts) = client.say("KEYWRIGHT DECODE 12")? else {
+        panic!("no map");
+    };
+    let note = parts
+        .iter()
+        .find(|(name, _)| *name == RespValue::Bulk("note".into()));
+    let Some((_, RespValue::Bulk(note))) = note else {
+        panic!("{parts:?}");
+    };
+    assert!(note.contains("of a tag"), "{note}");
+    assert_eq!(client.say("PING")?, RespValue::Simple("PONG".into()));
     for (name, length) in [("tokens", 36), ("invoices", 27)] {
         let RespValue::Array(keys) = client.say(&format!("KEYWRIGHT NEXT {name} COUNT 50"))? else {
             panic!("no list");

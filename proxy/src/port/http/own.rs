@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_store::Failure;
+use keywright_store::{Clock, Failure, SystemClock};
 use serde::Serialize;
 
 use crate::config::port::http::HttpLimits;
@@ -182,7 +182,7 @@ pub(super) fn decoded(format: Format, id: &[u8], keys: &PortKeys) -> Reply {
         Ok(id) => id,
         Err(error) => return foreign(error.into()),
     };
-    match (decode(id, &keys.layout), format) {
+    match (decode(id, &keys.layout, SystemClock.wall_ms()), format) {
         (Ok(parts), Format::Json) => {
             let body = serde_json::to_string(&WithId { id, parts }).unwrap_or_default();
             Reply::of(format, body + "\n")

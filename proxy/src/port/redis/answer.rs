@@ -8,7 +8,7 @@ use keywright_resp::command::table::{self, Row};
 use keywright_resp::command::{ClientCommand, CommandQuery, HELP};
 use keywright_resp::reply::Writer;
 use keywright_resp::request::Request;
-use keywright_store::Failure;
+use keywright_store::{Clock, Failure, SystemClock};
 
 use crate::decode::{Decoded, decode};
 use crate::port::issue;
@@ -221,16 +221,20 @@ pub(super) fn about(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
 /// What an id says of itself.
 pub(super) fn decoded(id: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
     let text = std::str::from_utf8(id).map_err(anyhow::Error::from);
-    match text.and_then(|text| decode(text, &keys.layout)) {
+    match text.and_then(|text| decode(text, &keys.layout, SystemClock.wall_ms())) {
         Ok(Decoded::Snowflake {
+            layout,
             issued_at,
             issued_ms,
             datacenter,
             worker,
             sequence,
+            note,
         }) => {
-            to.map(if datacenter.is_some() { 6 } else { 5 });
+            let optional = usize::from(datacenter.is_some()) + usize::from(note.is_some());
+            to.map(6 + optional);
             text_pair("kind", "snowflake", to);
+            text_pair("layout", &layout, to);
             text_pair("issued_at", &issued_at, to);
             number_pair("issued_ms", issued_ms, to);
             if let Some(datacenter) = datacenter {
@@ -238,6 +242,9 @@ pub(super) fn decoded(id: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
             }
             number_pair("worker", i64::from(worker), to);
             number_pair("sequence", i64::try_from(sequence).unwrap_or(i64::MAX), to);
+            if let Some(note) = note {
+                text_pair("note", note, to);
+            }
         }
         Ok(Decoded::Readable {
             issued_at,
