@@ -45,8 +45,8 @@ pub enum Cause {
     LayoutOverlap,
     /// The time zone is not a fixed offset from UTC, or the offset is too large.
     ZoneInvalid,
-    /// The clock reads earlier than before, and the clock policy is `wait` or `refuse`. Or it reads a moment before the layout's epoch, or with readable ids
-    /// before 2000: set the clock, or give the layout an epoch in the past.
+    /// The clock reads earlier than before, and the clock policy is `wait` or `refuse`. Or it reads a moment before the layout's epoch (in the program, for
+    /// readable ids, before 2000): set the clock, or give the layout an epoch in the past.
     ClockBehind,
     /// A burst ran further ahead of the clock than `lead_ms_max` allows.
     LeadExceeded,

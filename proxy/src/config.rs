@@ -6,6 +6,7 @@ mod configured;
 mod further_stores;
 mod hidden;
 pub mod hosts;
+mod layout_time;
 mod limits;
 pub mod listener;
 mod no_toml;
@@ -27,6 +28,7 @@ use std::path::Path;
 
 pub use crate::config::configured::Configured;
 use crate::config::hosts::Hosts;
+pub use crate::config::layout_time::LayoutTime;
 use crate::config::listener::RawListener;
 pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};

@@ -5,14 +5,14 @@ use std::fmt;
 use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::Tag;
-use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
+use keywright_proxy::config::{Config, Configured, LayoutTime, Listener, Unchecked};
 use keywright_proxy::in_force::{effective, key_spaces_of};
 use keywright_proxy::schema::{self, Extent, Finding, Severity, Snapshot};
 use keywright_proxy::serve::listening::addresses_missing;
 use keywright_proxy::switch::rule_name;
 use keywright_session::Mode;
-use keywright_store::Keys;
 use keywright_store::switch::{IdSpan, KeySpace, RuleName, Standing, Switchboard};
+use keywright_store::{Clock, Keys, SystemClock};
 use serde::Serialize;
 
 use super::forgotten::try_to_forget_left;
@@ -118,6 +118,7 @@ impl Check {
         let missing = addresses_missing(configured).into_iter();
         let missing = missing.map(|what| format!("{what}; run does not start on this machine"));
         told.extend(missing.map(|what| Reported::new(None, Severity::Warning, what)));
+        told.extend(of_layout(configured));
         told.extend(of_stores(configured, &config, keys).await);
         let board = Switchboard::new(keys);
         if self.fence {
@@ -172,6 +173,15 @@ impl Check {
         }
         told
     }
+}
+
+/// Whether snowflake keys can be given now, and for how long.
+fn of_layout(configured: &Config) -> Option<Reported> {
+    let (severity, message) = match configured.layout_time(SystemClock.wall_ms())? {
+        LayoutTime::Unusable(message) => (Severity::Error, message),
+        LayoutTime::Warning(message) => (Severity::Warning, message),
+    };
+    Some(Reported::new(None, severity, message))
 }
 
 /// What is wrong with the stores, and with the servers that are fed.

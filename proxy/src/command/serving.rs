@@ -7,12 +7,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use keywright_proxy::config::LayoutTime;
 use keywright_proxy::serve::listening::{InheritedSockets, Listening};
 use keywright_proxy::serve::open_files::make_room;
 use keywright_proxy::serve::take_over::{ENDED, Predecessor, Successor};
 use keywright_proxy::serve::{self, ServeControl};
-use keywright_store::Keys;
 use keywright_store::switch::Switchboard;
+use keywright_store::{Clock, Keys, SystemClock};
 use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;
 use tokio::sync::{oneshot, watch};
@@ -47,6 +48,11 @@ pub(crate) fn run(file: &File) -> Result<()> {
     make_room(&config);
     for warning in config.exposed_secrets() {
         tracing::warn!("{warning}");
+    }
+    match config.layout_time(SystemClock.wall_ms()) {
+        Some(LayoutTime::Unusable(problem)) => bail!("in {}: {problem}", file.config.display()),
+        Some(LayoutTime::Warning(warning)) => tracing::warn!("{warning}"),
+        None => {}
     }
     // Tables go over to keys before clients are served, and must not where none could be.
     inherited.see_that_the_rest_can_be_bound(&config)?;

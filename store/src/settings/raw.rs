@@ -127,7 +127,7 @@ impl Default for RawStoreSettings {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawSnowflakeSettings {
-    /// A preset's name, or a layout's fields.
+    /// A preset's name, or a layout's fields. The epoch must be in the past.
     pub layout: String,
     /// Lease only this worker id. Default: any free one.
     #[schemars(range(min = 0))]

@@ -8,6 +8,7 @@ mod crash;
 mod hostile;
 #[path = "../common/killed.rs"]
 mod killed;
+mod layouts;
 mod limits;
 mod requests;
 #[path = "../common/spoiled.rs"]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, bail};
-use keywright_proxy::config::Config;
+use keywright_proxy::config::{Config, LayoutTime};
 use keywright_proxy::in_force;
-use keywright_store::Failure;
 use keywright_store::switch::Switchboard;
+use keywright_store::{Clock, Failure, SystemClock};
 use tokio::time::sleep;
 
 use super::asked::standing;
@@ -38,6 +38,13 @@ impl Running<'_> {
         let config = Arc::new(self.config.reloaded(config));
         for warning in config.exposed_secrets() {
             tracing::warn!("{warning}");
+        }
+        // It may have been so before, and other keys go on.
+        match config.layout_time(SystemClock.wall_ms()) {
+            Some(LayoutTime::Unusable(told) | LayoutTime::Warning(told)) => {
+                tracing::warn!("{told}");
+            }
+            None => {}
         }
         self.keys.connect_by(&config.store);
         let taken = self.take(config).await;
