@@ -56,15 +56,7 @@ pub fn extend(
     if enough() {
         return Ok(Extended::Yes);
     }
-    if !slot.taken_over.load(Ordering::Relaxed)
-        && let Err(failure) = room::refuse_before_epoch(entry, clock::wall_ms())
-    {
-        return match urgency.is_early() {
-            // The caller has its id.
-            true => Ok(Extended::Yes),
-            false => Err(failure),
-        };
-    }
+    refuse_to_begin_early(entry)?;
     let now_ms = room::observe(entry, clock::readings(), &held);
     let has = wanted_end(entry, spare, n) <= slot.fed.limit_state.load(Ordering::Relaxed);
     let next = slot.fed.next();
@@ -113,6 +105,14 @@ pub fn extend(
             feeding,
         )),
         false => Ok(Extended::Yes),
+    }
+}
+
+/// Before the first time is taken over, the word's own clock has not begun, and it would begin by the wall clock.
+fn refuse_to_begin_early(entry: &TimeEntry) -> Result<(), Failure> {
+    match entry.slot().taken_over.load(Ordering::Relaxed) {
+        true => Ok(()),
+        false => room::refuse_before_epoch(entry, clock::wall_ms()),
     }
 }
 

@@ -103,6 +103,7 @@ pub(super) fn refuse_before_epoch(entry: &TimeEntry, wall_ms: i64) -> Result<(),
     begun.map_err(|before| before_epoch(entry, &before))
 }
 
+/// The error for a clock that reads a moment before the epoch.
 pub(super) fn before_epoch(entry: &TimeEntry, before: &BeforeEpoch) -> Failure {
     let (what, hint) = match entry.kind {
         TimeKind::Snowflake => (

@@ -109,6 +109,13 @@ impl Keeper {
         })
     }
 
+    fn before_epoch_hint(&self) -> &'static str {
+        match self.supply.space {
+            Space::Snowflake => BEFORE_EPOCH_HINT,
+            Space::Readable => "set the clock",
+        }
+    }
+
     pub(super) fn no_lease(&self, no_lease: &NoLease) -> Failure {
         let message = format!("{} keys: {no_lease}", self.supply.space.name());
         match no_lease {
@@ -171,11 +178,7 @@ impl Keeper {
                 generation: _,
             } => Failure::new(Cause::Suspended, message).hint(SUPERSEDED_HINT),
             NoLease::BeforeEpoch(_) => {
-                let hint = match self.supply.space {
-                    Space::Snowflake => BEFORE_EPOCH_HINT,
-                    Space::Readable => "set the clock",
-                };
-                Failure::new(Cause::ClockBehind, message).hint(hint)
+                Failure::new(Cause::ClockBehind, message).hint(self.before_epoch_hint())
             }
             NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
                 .hint("choose a layout with a later epoch"),
