@@ -22,6 +22,7 @@ keywright_testkit::on_both_flavours!(
     large_answers_pass_through_tls,
     a_handshake_that_does_not_go_on_is_ended,
     a_client_that_idles_too_long_sees_the_same_end,
+    a_client_that_leaves_its_waiting_statement_leaves_the_server_too,
 );
 
 fn proxy(server: &Upstream, store: &str, listener: &str) -> Result<ProxyProcess> {
@@ -378,5 +379,46 @@ fn a_client_that_idles_too_long_sees_the_same_end(flavour: Flavour) -> Result<()
     for mut wire in through {
         assert_eq!(wire.read_to_end(), (words.clone(), same));
     }
+    Ok(())
+}
+
+/// A server takes bytes that nobody has read for a client that is still there, and TLS has a goodbye of its own. Clients that give up and come again would take
+/// up one of the server's connections after the other.
+fn a_client_that_leaves_its_waiting_statement_leaves_the_server_too(
+    flavour: Flavour,
+) -> Result<()> {
+    let pki = Pki::new()?;
+    let server = pki.server(flavour, "server")?;
+    let store = make_store(&server, "store_leaves", &[])?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE shop; CREATE TABLE shop.busy (a INT)",
+    )?;
+    let lines = pki.towards_clients("preferred") + &pki.towards_upstream("required");
+    let proxy = proxy(&server, &store, &lines)?;
+    let mut holder = server.wire("shop")?;
+    holder.run("LOCK TABLES busy WRITE")?;
+    let login = Login::root("shop");
+    let clients = [
+        proxy.wire("shop")?,
+        Wire::connect_tls(proxy.port(), &pki.file("ca.pem"), &login)?,
+    ];
+    for mut client in clients {
+        let connection = format!(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {}",
+            client.thread_id()
+        );
+        let waits = format!("{connection} AND state LIKE '%metadata lock'");
+        client.send_query("INSERT INTO busy VALUES (1)")?;
+        wait_until("the statement", WAIT_MAX, || {
+            Ok(server.run("mysql", &waits)? == [["1"]])
+        })?;
+        drop(client);
+        wait_until("the end of the server's connection", WAIT_MAX, || {
+            Ok(server.run("mysql", &connection)? == [["0"]])
+        })?;
+    }
+    holder.run("UNLOCK TABLES")?;
+    assert_eq!(holder.rows("SELECT COUNT(*) FROM busy")?, [["0"]]);
     Ok(())
 }

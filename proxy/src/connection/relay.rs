@@ -17,7 +17,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use keywright_session::{KeyRequest, Session};
-use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
@@ -240,7 +239,7 @@ impl Relay {
                 Halt::ClientOver if self.has_left() => break false,
                 Halt::ClientOver => {
                     // The server finishes its last command, and its answers are still passed on. If it is gone, reading shows it.
-                    let _ = self.upstream.stream.shutdown().await;
+                    let _ = self.upstream.stream.end_sending();
                     self.upstream.is_shut = true;
                 }
                 Halt::Stopping => {

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::io;
+use std::net::Shutdown;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -86,16 +87,37 @@ impl Stream {
     /// Returns when the peer has ended, or the connection broke. What is there to be read before stays there, and wakes nobody. With TLS it is the end of
     /// the connection that it is spoken on.
     async fn ended(&self) {
-        let mut plain = self;
-        while let Stream::Tls(stream) = plain {
-            plain = stream.get_ref().0;
-        }
         // An error is the runtime's end.
-        let _ = match plain {
+        let _ = match self.beneath() {
             Stream::Tcp(stream) => stream.ready(ENDED).await,
             Stream::Unix(stream) => stream.ready(ENDED).await,
             Stream::Tls(_) => pending().await,
         };
+    }
+
+    /// Tells a server that nothing more comes, and goes on reading. All that was written must have been flushed.
+    ///
+    /// TLS says no goodbye, as drivers say none. A server that executes a statement asks the socket whether its client is still there, and bytes that it
+    /// has not read count as a client: with a goodbye it would go on, and wait for a table's lock, for as long as that takes.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) fn end_sending(&self) -> io::Result<()> {
+        match self.beneath() {
+            Stream::Tcp(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
+            Stream::Unix(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
+            // There is always one that TLS is spoken on.
+            Stream::Tls(_) => Ok(()),
+        }
+    }
+
+    /// The connection that TLS is spoken on, or this one.
+    fn beneath(&self) -> &Stream {
+        let mut plain = self;
+        while let Stream::Tls(stream) = plain {
+            plain = stream.get_ref().0;
+        }
+        plain
     }
 
     /// Whether what is sent is encrypted.
