@@ -15,6 +15,7 @@ use keywright_store::{Above, Failure, FollowedUsers, Keys, TagChange, TagOptions
 use tokio::time::timeout;
 
 use crate::users::login::{Login, Logins};
+use crate::users::secret::HashMemory;
 use crate::users::turns::Line;
 
 /// How long a change of users is waited for until it is in force here, milliseconds. (Elsewhere it is within a second.)
@@ -105,7 +106,8 @@ impl PortUsers {
     /// # Errors
     /// It is too short or too long; too many are being looked at.
     pub(crate) async fn hash(&self, password: Vec<u8>) -> Result<PasswordHash, Failure> {
-        self.logins.in_turn(move || secret::hash(&password)).await
+        let hash = move |memory: &mut HashMemory| memory.hash(&password);
+        self.logins.in_turn(hash).await
     }
 
     /// Changes a user, and waits until that is in force here.

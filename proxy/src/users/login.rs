@@ -11,12 +11,12 @@ use keywright_store::users::{PasswordHash, User, UserTable};
 use tokio::time::timeout;
 
 use crate::users::remembered::{Remembered, Tried, wrong};
-use crate::users::secret::{self, PASSWORD_BYTES_MAX};
+use crate::users::secret::{HashMemory, PASSWORD_BYTES_MAX};
 use crate::users::turns::{Line, Place, Turn, Turns};
 
 /// How long one waits, milliseconds.
 const LOGIN_WAIT_MS_MAX: u64 = 5_000;
-/// Of so many processors one may hash passwords, and one always may: each takes some hundredths of a second, and 19 MiB.
+/// Of so many processors one may hash passwords, and one always may: each takes some hundredths of a second, and keeps 19 MiB.
 const PROCESSORS_PER_HASH: usize = 4;
 /// A longer name is nobody's, bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -58,13 +58,10 @@ fn full() -> Failure {
 
 /// Away from the thread that serves clients, until it is done, whether or not anybody waits for it.
 async fn off_the_loop<T: Send + 'static>(
-    turn: Turn,
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    mut turn: Turn,
+    work: impl FnOnce(&mut HashMemory) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let done = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        work()
-    });
+    let done = tokio::task::spawn_blocking(move || work(turn.memory()));
     done.await.unwrap_or_else(|_| Err(full()))
 }
 
@@ -113,7 +110,7 @@ impl Logins {
                 Ok(turn) => turn,
                 Err(decided) => return decided,
             };
-            off_the_loop(turn, move || logins.look_at(&tried)).await
+            off_the_loop(turn, move |memory| logins.look_at(&tried, memory)).await
         }))
     }
 
@@ -152,7 +149,7 @@ impl Logins {
     /// Does for an administrator what takes long when it is his turn.
     pub(crate) async fn in_turn<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&mut HashMemory) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let mut place = self.turns.join(Line::Administrators).ok_or_else(full)?;
         let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
@@ -163,9 +160,9 @@ impl Logins {
     }
 
     /// Takes long.
-    fn look_at(&self, tried: &Tried) -> Result<Arc<User>, Failure> {
+    fn look_at(&self, tried: &Tried, memory: &mut HashMemory) -> Result<Arc<User>, Failure> {
         let its = tried.user.as_ref().map(|user| &user.password);
-        let is_right = secret::is_right(&tried.password, its.unwrap_or(&self.nobodys));
+        let is_right = memory.is_right(&tried.password, its.unwrap_or(&self.nobodys));
         match tried.user.as_ref().filter(|_| is_right) {
             Some(user) => {
                 self.remembered.note_right(tried, user);
@@ -306,7 +303,7 @@ mod tests {
             assert!(matches!(begun, Login::Coming(_)), "{number}");
         }
         drop(first);
-        let set = logins.in_turn(|| secret::hash(b"open sesame")).await;
+        let set = logins.in_turn(|memory| memory.hash(b"open sesame")).await;
         assert!(set.is_ok());
     }
 

@@ -4,10 +4,13 @@
 //! Nothing here goes by what a client says: else names that nobody has would be told by the time that an answer takes.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+
+use crate::users::secret::HashMemory;
 
 /// Passwords that wait to be looked at. Who comes then takes the last place of the longest line, or is refused if that is his own.
 const LOGINS_WAITING_MAX: usize = 1_000;
@@ -45,8 +48,8 @@ pub(super) struct Turns(Mutex<Waiting>);
 
 #[derive(Debug)]
 struct Waiting {
-    /// So many more may have their turn at once. While there are any nobody waits.
-    free: usize,
+    /// What those hash in who may have their turn now, too. While there is any nobody waits.
+    free: Vec<HashMemory>,
     /// The number of the next place.
     next: u64,
     /// Lines in which somebody waits; the first has the next turn.
@@ -58,7 +61,10 @@ type Places = VecDeque<(u64, oneshot::Sender<Turn>)>;
 
 /// A turn, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn(Arc<Turns>);
+pub(super) struct Turn {
+    turns: Arc<Turns>,
+    memory: HashMemory,
+}
 
 /// A place in a line, until it is dropped.
 #[derive(Debug)]
@@ -73,7 +79,7 @@ impl Turns {
     /// So many at once.
     pub(super) fn new(at_once: usize) -> Self {
         Self(Mutex::new(Waiting {
-            free: at_once,
+            free: (0..at_once).map(|_| HashMemory::default()).collect(),
             next: 0,
             lines: VecDeque::new(),
         }))
@@ -85,11 +91,11 @@ impl Turns {
         let mut waiting = self.waiting();
         let number = waiting.next;
         waiting.next = number.wrapping_add(1);
-        if let Some(free) = waiting.free.checked_sub(1) {
-            waiting.free = free;
+        // The one that was used last comes first: where nobody has to wait the others stay empty.
+        if let Some(memory) = waiting.free.pop() {
             drop(waiting);
             // It is received by the place.
-            let _ = gives.send(Turn(Arc::clone(self)));
+            let _ = gives.send(self.turn(memory));
         } else {
             waiting.make_room(line)?;
             waiting.add(line, (number, gives));
@@ -102,18 +108,21 @@ impl Turns {
         })
     }
 
-    fn pass_on(self: &Arc<Self>) {
-        let next = {
-            let mut waiting = self.waiting();
-            let next = waiting.take_next();
-            if next.is_none() {
-                waiting.free = waiting.free.saturating_add(1);
-            }
-            next
+    fn pass_on(self: &Arc<Self>, memory: HashMemory) {
+        let mut waiting = self.waiting();
+        let Some(gives) = waiting.take_next() else {
+            waiting.free.push(memory);
+            return;
         };
-        if let Some(gives) = next {
-            // Where the place was left meanwhile the turn is dropped, and with that passed on.
-            let _ = gives.send(Turn(Arc::clone(self)));
+        drop(waiting);
+        // Where the place was left meanwhile the turn is dropped, and with that passed on.
+        let _ = gives.send(self.turn(memory));
+    }
+
+    fn turn(self: &Arc<Self>, memory: HashMemory) -> Turn {
+        Turn {
+            turns: Arc::clone(self),
+            memory,
         }
     }
 
@@ -165,9 +174,16 @@ impl Waiting {
     }
 }
 
+impl Turn {
+    /// What is hashed in.
+    pub(super) fn memory(&mut self) -> &mut HashMemory {
+        &mut self.memory
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.pass_on();
+        self.turns.pass_on(mem::take(&mut self.memory));
     }
 }
 

@@ -73,6 +73,23 @@ fn guessing_is_slow_and_ends_the_connection() -> Result<()> {
     Ok(())
 }
 
+/// Each left 19 MiB behind in another heap: a few guesses of anybody who reached the port took hundreds of megabytes for good.
+#[test]
+fn guesses_take_no_more_memory_than_one() -> Result<()> {
+    /// What one takes, and some for the connections, kB.
+    const KB_MAX: u64 = 40 << 10;
+    let port = port_with_users("")?;
+    let before = port.proxy.memory_kb()?;
+    for number in 0..20 {
+        let guess = format!("a wrong guess {number}");
+        let reply = port.client()?.ask(&["AUTH", "app", &guess])?;
+        assert_has(reply.error()?, &["WRONGPASS "]);
+    }
+    let more_kb = port.proxy.memory_kb()?.saturating_sub(before);
+    assert!(more_kb < KB_MAX, "{more_kb} kB more");
+    Ok(())
+}
+
 /// What an administrator changes at one program is soon in force at another, for who is connected, too.
 #[test]
 fn changes_are_in_force_everywhere_while_clients_are_connected() -> Result<()> {
