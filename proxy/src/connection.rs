@@ -1,6 +1,7 @@
-//! One connection: how it is accepted ([`acceptor`]), both sockets ([`relay`], [`stream`]), what is read and not passed on yet, its
+//! One connection: how it is accepted ([`acceptor`]; `accept_failures`: or not), both sockets ([`relay`], [`stream`]), what is read and not passed on yet, its
 //! memory, how it ends, and what its log lines carry.
 
+pub(crate) mod accept_failures;
 pub mod acceptor;
 pub mod buffers;
 pub(crate) mod changes;

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::config::Config;
+use crate::connection::accept_failures::AcceptFailures;
 use crate::connection::acceptor::Acceptor;
 use crate::connection::memory::Memory;
 use crate::connection::slot::ConnectionSlot;
@@ -32,8 +33,6 @@ use crate::serve::shared::Shared;
 use crate::serve::threads::{CLIENTS_TOGETHER, PORT_CLIENTS_TOGETHER, Threads};
 use crate::status::Status;
 
-/// How long an acceptor pauses when the process has too many open files, milliseconds.
-const ACCEPT_PAUSE_MS: u64 = 50;
 /// How often connections between commands are looked for while draining, milliseconds.
 const DRAIN_POLL_MS: u64 = 20;
 
@@ -149,8 +148,9 @@ fn work(
         let metrics = acceptors.metrics.map(|acceptor| {
             let (status, stopping) = (Arc::clone(&shared.status), shared.stopping.clone());
             let hosts = shared.config.metrics_hosts.clone();
+            let bind = shared.config.metrics.as_deref().unwrap_or_default();
             tokio::spawn(metrics::serve(
-                (acceptor, hosts),
+                (acceptor, hosts, AcceptFailures::new(bind)),
                 status,
                 stopping,
                 accepting.clone(),
@@ -191,9 +191,11 @@ async fn while_true(mut accepting: watch::Receiver<bool>, accepts: impl Future<O
 }
 
 async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
+    let mut failures = AcceptFailures::new(shared.config.binds().nth(index).unwrap_or_default());
     loop {
         match acceptor.accept().await {
             Ok(client) => {
+                failures.accepted();
                 let serves = Arc::clone(shared);
                 // Before anybody asks whether some are left.
                 let place = ConnectionSlot::take(&shared.counters);
@@ -214,10 +216,7 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                     }
                 });
             }
-            Err(error) => {
-                tracing::warn!(%error, "accepting a client");
-                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
-            }
+            Err(error) => failures.failed(&error).await,
         }
     }
 }

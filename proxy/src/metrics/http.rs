@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use super::page;
 use crate::config::hosts::Hosts;
+use crate::connection::accept_failures::AcceptFailures;
 use crate::connection::acceptor::{Accepted, Acceptor};
 use crate::connection::stream::Stream;
 use crate::status::Status;
@@ -32,8 +33,6 @@ const EXCHANGE_MS_MAX: u64 = 5_000;
 /// Connections at most. Who comes then is served, and the one that came first makes room: whoever asks whether the proxy is well does
 /// not wait behind somebody who says nothing.
 const CONNECTIONS_MAX: usize = 256;
-/// How long to wait when no connection can be accepted, milliseconds.
-const ACCEPT_PAUSE_MS: u64 = 50;
 /// Prometheus's text format, which the short answers are too.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -49,7 +48,7 @@ struct HttpState {
 
 /// Answers requests for as long as connections are to be accepted; those that are left then go on. `hosts`: which these may name.
 pub(crate) async fn serve(
-    (listener, hosts): (Acceptor, Hosts),
+    (listener, hosts, mut failures): (Acceptor, Hosts, AcceptFailures),
     status: Arc<Status>,
     stopping: watch::Receiver<bool>,
     mut accepting: watch::Receiver<bool>,
@@ -68,6 +67,7 @@ pub(crate) async fn serve(
         };
         match accepted.and_then(Accepted::here) {
             Ok(peer) => {
+                failures.accepted();
                 while exchanges.try_join_next().is_some() {}
                 served.retain(|connection| !connection.is_finished());
                 if served.len() >= CONNECTIONS_MAX
@@ -77,10 +77,7 @@ pub(crate) async fn serve(
                 }
                 served.push_back(exchanges.spawn(exchange(peer, state.clone())));
             }
-            Err(error) => {
-                tracing::warn!(%error, "accepting a request for metrics");
-                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
-            }
+            Err(error) => failures.failed(&error).await,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What is bounded, and what becomes of whoever goes beyond.
 
+use std::fs;
 use std::io::Write as _;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +25,38 @@ fn one_connection_too_many_is_told_so() -> Result<()> {
     drop(first);
     let_in(&port)?;
     second.say("PING")?;
+    Ok(())
+}
+
+/// It was told twenty times a second, for as long as it lasted.
+#[test]
+fn clients_that_cannot_be_accepted_are_told_of_once() -> Result<()> {
+    let port = Port::start("")?;
+    let pid = port.proxy.pid()?;
+    let limit_files = |most: usize| -> Result<()> {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.args([format!("--pid={pid}"), format!("--nofile={most}:")]);
+        anyhow::ensure!(prlimit.status()?.success(), "{prlimit:?}");
+        Ok(())
+    };
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))?.count();
+    limit_files(open)?;
+    let waiting = (0..20).map(|_| port.client());
+    let waiting = waiting.collect::<Result<Vec<_>>>()?;
+    let logged = |words: &str| port.proxy.log().matches(words).count();
+    wait_until("the log", WAIT_MAX, || {
+        Ok(logged("clients cannot be accepted") > 0)
+    })?;
+    limit_files(open + 100)?;
+    for mut client in waiting {
+        client.say("INCR orders")?.integer()?;
+    }
+    wait_until("the end in the log", WAIT_MAX, || {
+        port.client()?.say("INCR orders")?.integer()?;
+        Ok(logged("clients are accepted again") > 0)
+    })?;
+    assert_eq!(logged("clients cannot be accepted"), 1);
+    assert_eq!(logged("clients are accepted again"), 1);
     Ok(())
 }
 
