@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use keywright_store::{PasswordFrom, URL_ESCAPES, innermost, tls_options_in};
-use mysql_async::{Opts, OptsBuilder};
+use mysql_async::{Opts, OptsBuilder, SslOpts};
 
 /// An account on a listener's server. Neither its messages nor its debugging output show the password.
 #[derive(Clone, PartialEq, Eq)]
@@ -56,7 +56,8 @@ impl Admin {
     pub(crate) fn opts_at(&self, address: &str) -> Option<Opts> {
         let opts = OptsBuilder::from_opts(self.0.clone());
         let opts = match address.strip_prefix("unix:") {
-            Some(path) => opts.socket(Some(path)),
+            // The driver fails to speak TLS there, and nobody can listen in.
+            Some(path) => opts.socket(Some(path)).ssl_opts(None::<SslOpts>),
             None => {
                 let (host, port) = address.rsplit_once(':')?;
                 let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -134,6 +135,16 @@ mod tests {
         let admin = Admin::new("mysql://k%3Aw:%2F%3A%40%3F%23%25@db", None, None).unwrap();
         assert_eq!(admin.opts().user(), Some("k:w"));
         assert_eq!(admin.opts().pass(), Some("/:@?#%"));
+    }
+
+    #[test]
+    fn at_a_socket_no_tls_is_spoken() {
+        let url = "mysql://admin@db:3306/?require_ssl=true&verify_ca=false";
+        let admin = Admin::new(url, None, None).unwrap();
+        for (address, has_tls) in [("unix:/run/mysqld.sock", false), ("127.0.0.1:3307", true)] {
+            let opts = admin.opts_at(address).unwrap();
+            assert_eq!(opts.ssl_opts().is_some(), has_tls, "{address}");
+        }
     }
 
     #[test]
