@@ -2,6 +2,7 @@
 
 mod address;
 mod bounds;
+pub mod certificates;
 mod configured;
 mod further_stores;
 mod hidden;
@@ -26,6 +27,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::config::certificates::CertificateFile;
 pub use crate::config::configured::Configured;
 use crate::config::hosts::Hosts;
 pub use crate::config::layout_time::LayoutTime;
@@ -92,6 +94,8 @@ pub struct Config {
     pub status_users: Vec<String>,
     /// Files with passwords and keys.
     pub secret_files: Vec<SecretFile>,
+    /// Files with certificates of listeners.
+    pub certificates: Vec<CertificateFile>,
     /// What tells it from configurations with another text.
     pub digest: String,
 }
@@ -116,10 +120,12 @@ impl std::error::Error for Problems {}
 const HELD_LONGER_MS: u64 = 5_000;
 
 impl Config {
-    /// What is to be said of passwords and keys that others of the machine may read.
-    pub fn exposed_secrets(&self) -> Vec<String> {
-        let files = self.secret_files.iter();
-        files.filter_map(SecretFile::warning).collect()
+    /// What is to be said of files that it names: passwords and keys that others of the machine may read, certificates that expire.
+    pub fn file_warnings(&self) -> Vec<String> {
+        let exposed = self.secret_files.iter().filter_map(SecretFile::warning);
+        let certificates = self.certificates.iter();
+        let expiring = certificates.filter_map(CertificateFile::warning);
+        exposed.chain(expiring).collect()
     }
 
     /// How long a statement waits at most while tables are switched, milliseconds.
@@ -162,6 +168,7 @@ impl Config {
             schema_refresh_s: newer.schema_refresh_s,
             switch_peer_wait_s: newer.switch_peer_wait_s,
             secret_files: newer.secret_files,
+            certificates: newer.certificates,
             digest: newer.digest,
             ..self.clone()
         }
@@ -253,6 +260,7 @@ impl Config {
     fn of_text(text: &str, file: Option<&Path>) -> Result<Config> {
         let (raw, mut problems) = written::read(text)?;
         let secret_files = secret_files::secret_files(&raw, file);
+        let certificates = certificates::certificates(&raw);
         let store = store_settings(&raw, &mut problems);
         // A store that only assigns worker ids to databases, or feeds them, needs none.
         let serves_databases = raw.snowflake.assigned_worker_ids.is_some() || !raw.feed.is_empty();
@@ -315,6 +323,7 @@ impl Config {
                 metrics,
                 metrics_hosts,
                 secret_files,
+                certificates,
                 digest: digest(text),
             }),
             Some(_) | None => Err(Problems(problems).into()),

@@ -111,9 +111,9 @@ impl Check {
     async fn findings(&self, configured: &Config, keys: &Keys) -> Vec<Reported> {
         let standing = standing(configured, keys).await;
         let config = effective(configured, standing.as_ref().map(key_spaces_of).as_ref());
-        let exposed = configured.exposed_secrets().into_iter();
-        let exposed = exposed.map(|warning| Reported::new(None, Severity::Warning, warning));
-        let mut told: Vec<Reported> = exposed.collect();
+        let of_files = configured.file_warnings().into_iter();
+        let of_files = of_files.map(|warning| Reported::new(None, Severity::Warning, warning));
+        let mut told: Vec<Reported> = of_files.collect();
         // It may be checked elsewhere than where it runs, or before an address comes over.
         let missing = addresses_missing(configured).into_iter();
         let missing = missing.map(|what| format!("{what}; run does not start on this machine"));

@@ -46,7 +46,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         "starting"
     );
     make_room(&config);
-    for warning in config.exposed_secrets() {
+    for warning in config.file_warnings() {
         tracing::warn!("{warning}");
     }
     match config.layout_time(SystemClock.wall_ms()) {

@@ -49,7 +49,7 @@ pub(crate) struct RawListener {
     #[serde(default = "disabled")]
     pub(super) tls: String,
     /// The certificate for clients and its chain, PEM.
-    certificate: Option<String>,
+    pub(super) certificate: Option<String>,
     /// The certificate's key, PEM.
     pub(super) key: Option<String>,
     /// The RSA key for passwords of clients without TLS, where the server's side has TLS, PEM. Default: generated when needed.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, date_time_ymd,
 };
 use tempfile::TempDir;
 
@@ -58,6 +58,20 @@ impl Pki {
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// A certificate at 127.0.0.1 that nobody else signed, valid until the begin of that year, month and day (UTC).
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub fn valid_until(&self, who: &str, (year, month, day): (i32, u8, u8)) -> Result<()> {
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
+        params.not_after = date_time_ymd(year, month, day);
+        let certificate = params.self_signed(&key)?;
+        fs::write(self.file(&format!("{who}.pem")), certificate.pem())?;
+        fs::write(self.file(&format!("{who}.key")), key.serialize_pem())?;
+        Ok(())
     }
 
     /// The key of `who`, in a file of its own that only PostgreSQL's account can read: the server refuses others.

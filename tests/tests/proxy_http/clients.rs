@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use anyhow::ensure;
-use keywright_testkit::{Pki, Result, assert_has};
+use keywright_testkit::{Pki, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
 
 use super::Port;
 
@@ -73,6 +73,35 @@ fn curl_speaks_tls() -> Result<()> {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "-X", "POST", "-H", "Accept: text/plain", "--cacert"]);
     assert_eq!(said(curl.arg(pki.file("ca.pem")).arg(url))?, "1\n");
+    Ok(())
+}
+
+/// The first to find out were clients.
+#[test]
+fn a_certificate_that_has_expired_is_told_of() -> Result<()> {
+    let pki = Pki::new()?;
+    pki.valid_until("proxy", (2001, 1, 1))?;
+    let port = Port::start(&pki.towards_clients("required"))?;
+    let told = "proxy.pem\" expired at 2001-01-01T00:00:00Z";
+    let logged = || port.proxy.log().matches(told).count();
+    assert_eq!(logged(), 1);
+    let checked = ProxyProcess::said(&port.config, &["check"])?;
+    assert_has(&checked, &["warning: listener 2: certificate", told]);
+    port.proxy.reload_again()?;
+    wait_until("the warning", WAIT_MAX, || Ok(logged() == 2))?;
+    // The next one is good.
+    pki.valid_until("proxy", (2999, 1, 1))?;
+    port.proxy.reload_again()?;
+    wait_until("the next certificate", WAIT_MAX, || {
+        let url = format!(
+            "https://127.0.0.1:{}/v1/keys/orders",
+            port.proxy.http_port()?
+        );
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "-X", "POST", "-H", "Accept: text/plain", "--cacert"]);
+        Ok(said(curl.arg(pki.file("proxy.pem")).arg(url)).is_ok())
+    })?;
+    assert_eq!(logged(), 2);
     Ok(())
 }
 

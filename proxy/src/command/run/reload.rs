@@ -36,7 +36,7 @@ impl Running<'_> {
         can.map_err(failed)?;
         let needs_restart = self.config.needs_restart(&config);
         let config = Arc::new(self.config.reloaded(config));
-        for warning in config.exposed_secrets() {
+        for warning in config.file_warnings() {
             tracing::warn!("{warning}");
         }
         // It may have been so before, and other keys go on.
