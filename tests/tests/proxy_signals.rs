@@ -1,15 +1,17 @@
-//! What the proxy makes of signals while it waits for a server that does not answer.
+//! What the proxy makes of signals while it waits for a server that does not answer, or for clients that say nothing.
 
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use keywright_testkit::{
-    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, free_port, make_store,
+    Flavour, Pki, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, free_port, make_store,
     wait_until,
 };
 
 keywright_testkit::on_both_flavours!(
     a_stop_does_not_wait_for_a_look,
+    a_stop_does_not_wait_for_who_has_not_logged_in,
     a_reload_during_the_first_look_is_followed_behind_it,
 );
 
@@ -63,6 +65,30 @@ fn a_stop_does_not_wait_for_a_look(flavour: Flavour) -> Result<()> {
     assert!(proxy.stop()?.success(), "{}", proxy.log());
     proxy.begin()?;
     let _looking = mute.looked_at()?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    Ok(())
+}
+
+/// Such as a balancer's probes that keep their connections. All limits are longer than the test waits for the end.
+fn a_stop_does_not_wait_for_who_has_not_logged_in(flavour: Flavour) -> Result<()> {
+    let pki = Pki::new()?;
+    let server = Upstream::shared(flavour)?;
+    let store = make_store(&server, "store_probed", &[])?;
+    let tls = pki.towards_clients("required");
+    let mut proxy = ProxyProcess::start(ProxyConfig {
+        key_ports: vec![format!("keys = {{ tokens = \"uuid_v7\" }}\n{tls}")],
+        more: "[limits]\nanswer_ms_max = 600000\nlogin_ms_max = 600000\ndrain_ms_max = 600000\n"
+            .to_owned(),
+        ..ProxyConfig::before(&server, &store)
+    })?;
+    let _before_tls = TcpStream::connect(("127.0.0.1", proxy.key_port()?))?;
+    let mut greeted = TcpStream::connect(("127.0.0.1", proxy.port()))?;
+    greeted.set_read_timeout(Some(WAIT_MAX))?;
+    greeted.read_exact(&mut [0; 4])?;
+    wait_until("both clients", WAIT_MAX, || {
+        let connections = proxy.figure("keywright_connections", &[])?;
+        Ok(connections.as_deref() == Some("2"))
+    })?;
     assert!(proxy.stop()?.success(), "{}", proxy.log());
     Ok(())
 }

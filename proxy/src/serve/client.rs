@@ -154,7 +154,11 @@ async fn log_in(
         span,
     };
     let login = handshake::run(client, &mut upstream, &terms);
-    let ended = timeout(Duration::from_millis(shared.config.login_ms_max), login).await;
+    let login = timeout(Duration::from_millis(shared.config.login_ms_max), login);
+    let Some(ended) = shared.unless_stopping(login).await else {
+        upstream.finish(span).await;
+        return Ok(None);
+    };
     match ended {
         Ok(Ok(Ended::Entered(client, upstream, login))) => Ok(Some((client, upstream, *login))),
         Ok(Ok(Ended::Refused(client))) => {
@@ -216,7 +220,9 @@ async fn origin(
 ) -> std::io::Result<Option<Origin>> {
     if listener.proxy_protocol {
         let limit = Duration::from_millis(shared.config.login_ms_max);
-        timeout(limit, Origin::read(client)).await?
+        let read = shared.unless_stopping(timeout(limit, Origin::read(client)));
+        let stopping = || std::io::Error::other("the program is stopping");
+        read.await.ok_or_else(stopping)??
     } else if listener.upstream_proxy_protocol {
         Ok(Origin::of(client))
     } else {

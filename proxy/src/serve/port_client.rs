@@ -67,9 +67,11 @@ async fn serve(
     let client = match &keys.port.tls {
         Some(tls) => {
             let encrypted = client.accept_tls(tls);
-            match timeout(Duration::from_millis(login_ms_max), encrypted).await {
-                Ok(encrypted) => encrypted?,
-                Err(too_long) => {
+            let encrypted = timeout(Duration::from_millis(login_ms_max), encrypted);
+            match shared.unless_stopping(encrypted).await {
+                None => return Ok(()),
+                Some(Ok(encrypted)) => encrypted?,
+                Some(Err(too_long)) => {
                     keys.figures.cut_off(CutOff::Login);
                     return Err(too_long.into());
                 }

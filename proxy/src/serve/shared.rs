@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::config::Config;
 use crate::connection::memory::Memory;
@@ -12,6 +14,9 @@ use crate::metrics::Counters;
 use crate::serve::threads::Threads;
 use crate::status::Status;
 use crate::status::clients::ListenerFigures;
+
+/// How long whoever is logging in when the program is to stop may still take, milliseconds: enough for a client that says something.
+const LAST_LOGINS_MS_MAX: u64 = 500;
 
 /// What all threads share.
 pub(super) struct Shared {
@@ -32,5 +37,23 @@ impl Shared {
     /// The number of a connection that was accepted.
     pub(super) fn next_number(&self) -> u64 {
         self.accepted.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What comes before a client is let in; `None`: the program is stopping, and waits no longer for somebody who has nothing to lose yet.
+    pub(super) async fn unless_stopping<T>(
+        &self,
+        letting_in: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut stopping = self.stopping.clone();
+        let over = async {
+            // The sender lives until the process ends.
+            let _ = stopping.wait_for(|stopping| *stopping).await.is_ok();
+            sleep(Duration::from_millis(LAST_LOGINS_MS_MAX)).await;
+        };
+        tokio::select! {
+            biased;
+            done = letting_in => Some(done),
+            () = over => None,
+        }
     }
 }
