@@ -154,7 +154,7 @@ impl Metric {
             Self::PortRefused => total(
                 "port_refused_total",
                 &["listener", "name", "cause"],
-                "Requests for keys that a key port refused; without a name where the port does not have the name.",
+                "Requests that a key port refused, by cause; without a name where they name none that the port has.",
             ),
             Self::PortCutOff => total(
                 "port_cut_off_total",

@@ -116,7 +116,7 @@ impl PortFigures {
         self.requests.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// A request for keys of a name got none; without name, there is no such.
+    /// A request was refused; without a name where it names none that there is.
     pub(crate) fn refused(&self, name: &str, cause: Cause) {
         let labels = [self.bind.as_str(), name, cause.name()];
         let refused = self.series.counter(Metric::PortRefused, &labels);

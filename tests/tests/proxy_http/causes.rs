@@ -91,8 +91,14 @@ fn what_is_refused_says_why_and_gives_no_key() -> Result<()> {
     assert_has(&refused.body, &["a body has no meaning here"]);
     // Nothing was taken.
     assert_eq!(client.say("POST /v1/keys/orders")?.numbers("keys")?, [1]);
-    let refused = "keywright_port_refused_total{name=\"\",cause=\"tag_unknown\"";
-    assert_eq!(port.metric(refused)?, 2);
+    for (cause, count) in [
+        ("tag_unknown", 2),
+        ("path_unknown", 2),
+        ("method_refused", 4),
+    ] {
+        let refused = format!("keywright_port_refused_total{{name=\"\",cause=\"{cause}\"");
+        assert_eq!(port.metric(&refused)?, count, "{cause}");
+    }
     Ok(())
 }
 
@@ -117,6 +123,8 @@ fn pages_in_browsers_take_no_keys() -> Result<()> {
             assert_has(&answer.body, &["\"browser_refused\""]);
         }
     }
+    let refused = "keywright_port_refused_total{name=\"\",cause=\"browser_refused\"";
+    assert_eq!(port.metric(refused)?, 12);
     let typed = client.say_with("GET /api/segment/get/orders", "Sec-Fetch-Site: none\r\n")?;
     assert_eq!(typed.body, "1");
     Ok(())

@@ -83,16 +83,15 @@ impl Future for Answering {
 /// Looks at a head, and answers unless a body is still to come.
 fn begin(context: &Arc<HttpContext>, head: Parts, body: Incoming) -> Step {
     let format = accept::format(&head.headers);
-    let refused = |failure: &Failure| Step::there(Reply::failure(format, failure));
     let Some(keys) = context.snapshot.borrow().port(context.port) else {
-        return refused(&draining());
+        return Step::there(Reply::failure(format, &draining()));
     };
     keys.figures.requests(1);
     let is_key_by_get = route::is_key_by_get(&head.method, head.uri.path());
     let named = keys.port.hosts.check(&head.uri, &head.headers);
     let checked = named.and_then(|()| credentials::no_page(&head.headers, is_key_by_get));
     if let Err(failure) = checked {
-        return refused(&failure);
+        return Step::there(refuse(&keys, "", &Teller::Own(format), &failure));
     }
     match credentials::asker(&head.headers, &keys, context.line) {
         Asker::Decided(who) => begin_as(who, keys, context, head, body),
@@ -148,7 +147,7 @@ fn begin_as(
     let endpoint = match endpoint {
         Ok(endpoint) => endpoint,
         Err(stray) => {
-            let reply = Reply::failure(format, &stray.failure);
+            let reply = refuse(&keys, "", &Teller::Own(format), &stray.failure);
             return Step::there(reply.allowing(stray.allow));
         }
     };
@@ -173,7 +172,10 @@ fn begin_as(
                 carry_out(&context, &asked, &body).into_reply().await
             }
             // What is behind it cannot be told.
-            Err(failure) => Reply::failure(asked.format, &failure).last(),
+            Err(failure) => {
+                let teller = Teller::Own(asked.format);
+                refuse(&asked.keys, "", &teller, &failure).last()
+            }
         }
     }))
 }
@@ -190,7 +192,9 @@ fn carry_out(context: &Arc<HttpContext>, asked: &Asked, body: &[u8]) -> Step {
             return of_tinyid(context, asked, *call, parameters);
         }
         (_, Ok(who)) => who,
-        (_, Err(failure)) => return Step::there(Reply::failure(format, failure)),
+        (_, Err(failure)) => {
+            return Step::there(refuse(keys, "", &Teller::Own(format), failure));
+        }
     };
     match &asked.endpoint {
         Endpoint::List => Step::there(own::list(format, &who.names(keys), keys)),
@@ -198,7 +202,8 @@ fn carry_out(context: &Arc<HttpContext>, asked: &Asked, body: &[u8]) -> Step {
         Endpoint::Keys(_) if !body.is_empty() && !is_form => {
             let failure = Failure::new(Cause::CommandRefused, "a body has no meaning here");
             let hint = "write ?count=n behind the path, or send a form";
-            Step::there(Reply::failure(format, &failure.hint(hint)))
+            let failure = failure.hint(hint);
+            Step::there(refuse(keys, "", &Teller::Own(format), &failure))
         }
         Endpoint::Keys(name) => {
             let parameters = Parameters::new(query, form);
