@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -37,6 +37,8 @@ const CONNECTIONS_MAX: usize = 256;
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// What is answered, the second without its body.
+const METHODS: &str = "GET, HEAD";
 
 /// What is state.
 #[derive(Clone)]
@@ -92,6 +94,10 @@ async fn exchange(peer: Stream, state: HttpState) {
         let mut response = Response::new(body);
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, kind);
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            let methods = HeaderValue::from_static(METHODS);
+            response.headers_mut().insert(ALLOW, methods);
+        }
         std::future::ready(Ok::<_, Infallible>(response))
     });
     let exchange = http1::Builder::new()
@@ -107,8 +113,8 @@ async fn exchange(peer: Stream, state: HttpState) {
 
 impl HttpState {
     fn answer(&self, method: &Method, path: &str) -> (StatusCode, HeaderValue, String) {
-        if method != Method::GET {
-            let body = "only GET\n".to_owned();
+        if method != Method::GET && method != Method::HEAD {
+            let body = format!("only {METHODS}\n");
             return (StatusCode::METHOD_NOT_ALLOWED, TEXT, body);
         }
         match path {

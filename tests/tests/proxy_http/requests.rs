@@ -154,3 +154,23 @@ fn a_connection_is_kept_and_closed_as_clients_say() -> Result<()> {
     assert!(client.rest()?.ends_with("\"numbers\":[4]}\n"));
     Ok(())
 }
+
+/// As probes ask that want no body.
+#[test]
+fn the_metrics_listener_answers_head() -> Result<()> {
+    let port = Port::start("")?;
+    let ask = |request: &str| {
+        let mut client = HttpClient::connect(port.proxy.metrics_port())?;
+        client.send(HttpClient::written(request, "").as_bytes())?;
+        client.rest()
+    };
+    for path in ["/healthz", "/readyz", "/metrics", "/"] {
+        let answer = ask(&format!("HEAD {path}"))?;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{path}: {answer}");
+    }
+    let refused = ask("POST /healthz")?;
+    assert!(refused.starts_with("HTTP/1.1 405 "), "{refused}");
+    assert_has(&refused.to_ascii_lowercase(), &["\r\nallow: get, head\r\n"]);
+    Ok(())
+}
