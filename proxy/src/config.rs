@@ -128,6 +128,11 @@ impl Config {
         exposed.chain(expiring).collect()
     }
 
+    /// When certificates expire, by the addresses of their listeners, seconds since 1970.
+    pub fn certificate_expiries(&self) -> impl Iterator<Item = (String, u64)> {
+        self.certificates.iter().filter_map(CertificateFile::expiry)
+    }
+
     /// How long a statement waits at most while tables are switched, milliseconds.
     pub fn held_ms_max(&self) -> u64 {
         self.switch_wait_ms_max.saturating_add(HELD_LONGER_MS)

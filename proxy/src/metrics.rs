@@ -232,6 +232,11 @@ impl Counters {
         series.store(value, Ordering::Relaxed);
     }
 
+    /// When certificates expire, by their listeners, seconds since 1970. Of all others nothing is told any more.
+    pub fn certificates(&self, expiries: impl Iterator<Item = (String, u64)>) {
+        self.series.replace(Metric::CertificateExpiry, expiries);
+    }
+
     /// What was counted of it since the start, or is there now.
     pub fn value<const LABELS: usize>(&self, metric: Metric, labels: [&str; LABELS]) -> u64 {
         self.series.read(metric, &labels)

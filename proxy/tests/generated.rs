@@ -154,6 +154,7 @@ fn everything() -> Result<String> {
     let counters = Counters::default();
     counters.opened();
     counters.set(Metric::FenceMissing, ["127.0.0.1:6033"], 1);
+    counters.certificates([("127.0.0.1:6033".to_owned(), 1)].into_iter());
     let port = "127.0.0.1:6399";
     counters.set(Metric::PortConnections, [port], 1);
     counters.add(Metric::PortRequests, [port], 1);

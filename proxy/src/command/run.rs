@@ -99,6 +99,7 @@ impl<'a> Running<'a> {
         let config = Arc::new(config);
         let counters = Arc::new(Counters::default());
         counters.reloaded(true, SystemTime::now());
+        counters.certificates(config.certificate_expiries());
         let FirstStanding { standing, is_kept } =
             FirstStanding::read(&config, &keys, takes_over).await?;
         let known = standing.as_ref().map(in_force::key_spaces_of);

@@ -18,6 +18,8 @@ const DAY_S: u64 = 86_400;
 /// A file with a listener's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFile {
+    /// The listener's address.
+    bind: String,
     option: String,
     path: PathBuf,
 }
@@ -27,6 +29,12 @@ impl CertificateFile {
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         self.warning_at(SystemTime::now())
+    }
+
+    /// The listener's address, and when it expires, seconds since 1970.
+    pub(super) fn expiry(&self) -> Option<(String, u64)> {
+        let end = not_after(&self.path)?.duration_since(UNIX_EPOCH).ok()?;
+        Some((self.bind.clone(), end.as_secs()))
     }
 
     fn warning_at(&self, now: SystemTime) -> Option<String> {
@@ -63,6 +71,7 @@ pub(super) fn certificates(raw: &Raw) -> Vec<CertificateFile> {
     let listeners = (1..).zip(&raw.listener);
     let files = listeners.filter_map(|(number, listener)| {
         Some(CertificateFile {
+            bind: listener.bind.clone(),
             option: format!("listener {number}: certificate"),
             path: listener.certificate.as_deref()?.into(),
         })
@@ -81,6 +90,7 @@ mod tests {
         let pki = Pki::new().unwrap();
         pki.valid_until("ends", (2031, 3, 1)).unwrap();
         let file = CertificateFile {
+            bind: "a:2".to_owned(),
             option: "listener 2: certificate".to_owned(),
             path: pki.file("ends.pem"),
         };
@@ -89,6 +99,7 @@ mod tests {
             let warning = file.warning_at(humantime::parse_rfc3339(now).unwrap());
             warning.map(|told| told.strip_prefix(&begins).map(str::to_owned).unwrap())
         };
+        assert_eq!(file.expiry(), Some(("a:2".to_owned(), 1_930_089_600)));
         assert_eq!(told("2031-02-15T00:00:00Z"), None);
         for (now, expected) in [
             (
@@ -118,6 +129,7 @@ mod tests {
         let warns = |text: String| {
             std::fs::write(&chain, text).unwrap();
             let file = CertificateFile {
+                bind: "a:1".to_owned(),
                 option: "listener 1: certificate".to_owned(),
                 path: chain.clone(),
             };
@@ -135,11 +147,14 @@ mod tests {
                     [[listener]]\nprotocol = \"http\"\nbind = \"a:3\"\ncertificate = \"/3\"\n";
         let named: Vec<String> = certificates(&toml::from_str(text).unwrap())
             .iter()
-            .map(|file| format!("{} {}", file.option, file.path.display()))
+            .map(|file| format!("{} {} {}", file.bind, file.option, file.path.display()))
             .collect();
         assert_eq!(
             named,
-            ["listener 1: certificate /1", "listener 3: certificate /3"]
+            [
+                "a:1 listener 1: certificate /1",
+                "a:3 listener 3: certificate /3"
+            ]
         );
     }
 }

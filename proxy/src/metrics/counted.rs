@@ -32,6 +32,8 @@ pub enum Metric {
     Passed,
     /// Tables without fence that should have one.
     FenceMissing,
+    /// When a listener's certificate expires.
+    CertificateExpiry,
     /// Clients of a key port.
     PortConnections,
     /// Requests that a key port read.
@@ -68,7 +70,7 @@ const fn total(name: &'static str, labels: &'static [&'static str], help: &'stat
 
 impl Metric {
     /// All of them, in the order in which they are served.
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Accepted,
         Self::TurnedAway,
         Self::SchemaRefreshFailures,
@@ -79,6 +81,7 @@ impl Metric {
         Self::Refused,
         Self::Passed,
         Self::FenceMissing,
+        Self::CertificateExpiry,
         Self::PortConnections,
         Self::PortRequests,
         Self::PortKeys,
@@ -132,6 +135,12 @@ impl Metric {
             Self::FenceMissing => Row {
                 name: "fence_missing",
                 help: "Tables that should have a fence and have none, at the last schema refresh.",
+                is_gauge: true,
+                labels: &["listener"],
+            },
+            Self::CertificateExpiry => Row {
+                name: "certificate_expiry_timestamp_seconds",
+                help: "When the certificate of the listener expires, seconds since 1970.",
                 is_gauge: true,
                 labels: &["listener"],
             },
@@ -203,6 +212,13 @@ impl AllSeries {
         let mut all = locked(&self.0);
         let series = all.entry(metric).or_default();
         Arc::clone(series.entry(labels).or_default())
+    }
+
+    /// These are the series of a metric with one label from now on, and no others.
+    pub(super) fn replace(&self, metric: Metric, values: impl Iterator<Item = (String, u64)>) {
+        let series = values.map(|(of, value)| (vec![of], Arc::new(AtomicU64::new(value))));
+        let series: Series = series.collect();
+        locked(&self.0).insert(metric, series);
     }
 
     /// The value of a series; 0 where it is not there.

@@ -89,6 +89,12 @@ fn a_certificate_that_has_expired_is_told_of() -> Result<()> {
     assert_has(&checked, &["warning: listener 2: certificate", told]);
     port.proxy.reload_again()?;
     wait_until("the warning", WAIT_MAX, || Ok(logged() == 2))?;
+    let end = |at: &str| -> Result<bool> {
+        let expiry = "keywright_certificate_expiry_timestamp_seconds";
+        let listener = format!("127.0.0.1:{}\"", port.proxy.http_port()?);
+        Ok(port.proxy.figure(expiry, &[&listener])?.as_deref() == Some(at))
+    };
+    wait_until("the end in the metrics", WAIT_MAX, || end("978307200"))?;
     // The next one is good.
     pki.valid_until("proxy", (2999, 1, 1))?;
     port.proxy.reload_again()?;
@@ -102,7 +108,7 @@ fn a_certificate_that_has_expired_is_told_of() -> Result<()> {
         Ok(said(curl.arg(pki.file("proxy.pem")).arg(url)).is_ok())
     })?;
     assert_eq!(logged(), 2);
-    Ok(())
+    wait_until("its end in the metrics", WAIT_MAX, || end("32472144000"))
 }
 
 const PYTHON: &str = r#"

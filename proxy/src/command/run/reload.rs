@@ -146,6 +146,7 @@ impl Running<'_> {
         )?;
         self.schema_refresh = schema_refresh;
         self.config = Arc::clone(&config);
+        self.counters.certificates(config.certificate_expiries());
         self.keys
             .keep_ranges_by(&config.digest, config.peer_wait_ms());
         if let Some(switching) = &mut self.switching {
