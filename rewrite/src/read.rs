@@ -12,6 +12,7 @@ pub(crate) mod key_wanted;
 pub(crate) mod kind_facts;
 pub(crate) mod last_insert_id;
 pub(crate) mod load_data;
+mod never_null;
 pub(crate) mod next_value;
 pub(crate) mod outer_names;
 pub(crate) mod query;

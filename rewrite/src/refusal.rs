@@ -191,6 +191,9 @@ pub enum KeyExpression {
     /// `''`, `'abc'`, `'0 '`: an error, or a 0, with a warning or without.
     #[error("a string that is no number")]
     NotNumber,
+    /// `''` where that is NULL, for a key that is no number.
+    #[error("'' in sql_mode EMPTY_STRING_IS_NULL")]
+    EmptyText,
     /// `-1`: an UNSIGNED column takes it for 0 where it is no error.
     #[error("a number below 0 for a column that may be UNSIGNED")]
     Negative,

@@ -225,6 +225,22 @@ pub(crate) fn is_pure_call(word: &[u8]) -> bool {
     holds(PURE, word)
 }
 
+/// Functions of texts of which the same holds, sorted.
+#[rustfmt::skip]
+const PURE_OF_TEXT: &[&str] = &[
+    "concat", "concat_ws", "hex", "lcase", "left", "lower", "ltrim", "repeat", "replace", "reverse", "right", "rtrim", "substr",
+    "substring", "to_base64", "trim", "ucase", "unhex", "upper",
+];
+
+/// Those of UUIDs, which MySQL has: elsewhere stored functions may have their names.
+const PURE_OF_UUID: &[&str] = &["bin_to_uuid", "is_uuid", "uuid_to_bin"];
+
+/// Whether `word(…)` is such a call, of a text.
+pub(crate) fn is_pure_call_of_text(word: &[u8], server: Server) -> bool {
+    let is_of_uuid = server.flavour == Flavour::MySql && holds(PURE_OF_UUID, word);
+    is_of_uuid || holds(PURE_OF_TEXT, word)
+}
+
 /// Built-in functions that leave something behind, wait, or may come to another value when one statement calls them once more for a row; sorted.
 #[rustfmt::skip]
 const UNSTEADY: &[&str] = &[
@@ -271,8 +287,8 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 mod tests {
     use super::{
         AGGREGATES, AT_ONCE, BLIND, COMPUTED_ALIKE, EFFECTS, OF_ONE, OPERATORS, PASSES, PURE,
-        RESERVED, UNSTEADY, is_built_in, is_called_at_once, is_harmless_call, is_prefix_operator,
-        is_reserved, is_steady_call,
+        PURE_OF_TEXT, PURE_OF_UUID, RESERVED, UNSTEADY, is_built_in, is_called_at_once,
+        is_harmless_call, is_prefix_operator, is_reserved, is_steady_call,
     };
     use crate::modes::{Flavour, Server};
 
@@ -295,6 +311,8 @@ mod tests {
             EFFECTS,
             PASSES,
             PURE,
+            PURE_OF_TEXT,
+            PURE_OF_UUID,
             UNSTEADY,
             AT_ONCE,
             COMPUTED_ALIKE,

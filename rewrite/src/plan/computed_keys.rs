@@ -17,6 +17,8 @@ pub struct ComputedKeys {
     /// For each, how many parameters of the client's stand before it.
     parameters: Vec<u32>,
     fails_at_once: bool,
+    /// They are no numbers: the server is asked which of them are NULL.
+    are_texts: bool,
 }
 
 impl Insert {
@@ -29,7 +31,9 @@ impl Insert {
         key: &KeyColumn<'_>,
         is_prepared: bool,
     ) -> Option<ComputedKeys> {
-        if key.form != KeyForm::Integer {
+        let are_texts = key.form != KeyForm::Integer;
+        // What it comes to is not put in its place: another value would be in a parameter's.
+        if are_texts && is_prepared {
             return None;
         }
         let mut cursor = self.values_to_ask_for(text, modes, is_prepared)?;
@@ -53,6 +57,7 @@ impl Insert {
             parameters: found.iter().map(|of| of.parameters).collect(),
             // Before a later row fails the server could number others.
             fails_at_once: rows == 1 && !self.head.ignore,
+            are_texts,
         })
     }
 }
@@ -61,6 +66,12 @@ impl ComputedKeys {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.keys.len()
+    }
+
+    /// Whether they are no numbers. Then the server is asked which of them are NULL, and those that are not stay as they are written: the
+    /// statement is to be planned by [`Insert::plan_without_nulls`].
+    pub fn are_texts(&self) -> bool {
+        self.are_texts
     }
 
     /// Whether one is computed from LAST_INSERT_ID().
@@ -73,7 +84,7 @@ impl ComputedKeys {
         self.fails_at_once && self.keys.iter().all(|key| key.is_constant)
     }
 
-    /// What the server is asked: one row of them all.
+    /// What the server is asked: one row of them all; of texts, whether each is NULL.
     pub fn question(&self, text: &[u8]) -> Vec<u8> {
         let mut question = b"SELECT ".to_vec();
         for (index, key) in self.keys.iter().enumerate() {
@@ -83,20 +94,30 @@ impl ComputedKeys {
             question.push(b'(');
             question.extend_from_slice(text.get(key.start..key.end).unwrap_or_default());
             question.push(b')');
+            if self.are_texts {
+                question.extend_from_slice(b" IS NULL");
+            }
         }
         question.extend_from_slice(b" LIMIT 1");
         question
     }
 
-    /// The statement with these values in place of what computes them; `None` is NULL.
+    /// The statement with these answers in place of what computes them; `None` is NULL. Of texts, one that is not NULL stays.
     pub fn with_values(&self, text: &[u8], values: &[Option<i128>]) -> Vec<u8> {
-        let shown = |value: &Option<i128>| value.map_or("NULL".to_owned(), |key| key.to_string());
+        let shown = |value: &Option<i128>| match (self.are_texts, value) {
+            (true, Some(0)) => None,
+            (true, Some(_)) | (_, None) => Some("NULL".to_owned()),
+            (false, Some(key)) => Some(key.to_string()),
+        };
         self.with(text, values.iter().map(shown))
     }
 
     /// The statement with parameters in place of what computes them.
     pub fn with_parameters(&self, text: &[u8]) -> Vec<u8> {
-        self.with(text, std::iter::repeat_n("?".to_owned(), self.count()))
+        self.with(
+            text,
+            std::iter::repeat_n(Some("?".to_owned()), self.count()),
+        )
     }
 
     /// Which of the parameters of that these are, from 0, ascending; `None`: there are too many.
@@ -106,10 +127,14 @@ impl ComputedKeys {
         before.map(at).collect()
     }
 
-    fn with(&self, text: &[u8], values: impl Iterator<Item = String>) -> Vec<u8> {
+    /// `None`: it stays as it is written.
+    fn with(&self, text: &[u8], values: impl Iterator<Item = Option<String>>) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len());
         let mut copied = 0;
         for (key, value) in self.keys.iter().zip(values) {
+            let Some(value) = value else {
+                continue;
+            };
             out.extend_from_slice(text.get(copied..key.start).unwrap_or_default());
             // Apart from what stands around it.
             out.push(b' ');
@@ -130,8 +155,26 @@ mod tests {
     use crate::read::insert_head::InsertHead;
     use crate::read::key_wanted::KeyForm;
 
-    /// What the server is asked for a statement on a table with the key `id`.
+    /// What the server is asked for a statement on a table with the key `id`, and what is made of an answer: -7 for the first, the third, …
     fn asked(text: &str, is_strict: bool) -> Option<(String, String)> {
+        asked_of(KeyForm::Integer, text, is_strict, |index| {
+            (index % 2 == 0).then_some(-7)
+        })
+    }
+
+    /// The same of a key that is text. The first, the third, … are NULL.
+    fn asked_of_text(text: &str) -> Option<(String, String)> {
+        asked_of(KeyForm::Text, text, true, |index| {
+            Some(i128::from(index % 2 == 0))
+        })
+    }
+
+    fn asked_of(
+        form: KeyForm,
+        text: &str,
+        is_strict: bool,
+        value: impl Fn(usize) -> Option<i128>,
+    ) -> Option<(String, String)> {
         let modes = Modes {
             no_auto_value_on_zero: Some(false),
             strict: Some(true),
@@ -143,7 +186,7 @@ mod tests {
         let live = [b"id".to_vec(), b"a".to_vec()];
         let key = KeyColumn {
             name: b"id",
-            form: KeyForm::Integer,
+            form,
             live: &live,
             watched: false,
             is_signed: true,
@@ -153,9 +196,7 @@ mod tests {
         let head = InsertHead::read(text, &modes).ok()?;
         let insert = Insert::read(head, text, &modes).ok()?;
         let computed = insert.computed_keys(text, &modes, &key, false)?;
-        let values: Vec<_> = (0..computed.count())
-            .map(|index| (index % 2 == 0).then_some(-7))
-            .collect();
+        let values: Vec<_> = (0..computed.count()).map(value).collect();
         let shown = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let asked = shown(computed.question(text));
         Some((asked, shown(computed.with_values(text, &values))))
@@ -193,6 +234,53 @@ mod tests {
             let wanted = (question.to_owned(), becomes.to_owned());
             assert_eq!(asked(text, true), Some(wanted), "{text}");
         }
+    }
+
+    /// What is not NULL stays as it is written, so that it is stored as it would be natively.
+    #[test]
+    fn of_texts_the_server_is_asked_which_are_null() {
+        for (text, question, becomes) in [
+            (
+                "INSERT INTO t (id,a) VALUES (@id,2)",
+                "SELECT (@id) IS NULL LIMIT 1",
+                "INSERT INTO t (id,a) VALUES ( NULL ,2)",
+            ),
+            (
+                "INSERT INTO t VALUES (NULLIF('a','a'),1),(UUID(),2),(LOWER(@x),3),('k',4),((SELECT NULL),5)",
+                "SELECT (NULLIF('a','a')) IS NULL,(LOWER(@x)) IS NULL,((SELECT NULL)) IS NULL LIMIT 1",
+                "INSERT INTO t VALUES ( NULL ,1),(UUID(),2),(LOWER(@x),3),('k',4),( NULL ,5)",
+            ),
+            (
+                "INSERT INTO t SET a = 1, id = CONCAT('a', @x)",
+                "SELECT (CONCAT('a', @x)) IS NULL LIMIT 1",
+                "INSERT INTO t SET a = 1, id =  NULL ",
+            ),
+        ] {
+            let wanted = (question.to_owned(), becomes.to_owned());
+            assert_eq!(asked_of_text(text), Some(wanted), "{text}");
+        }
+        for value in [
+            "f(1)",
+            "RAND()",
+            // Whether it is NULL may depend on what UUID it is.
+            "NULLIF(LEFT(UUID(),1),'a')",
+            // A stored function, there.
+            "UUID_TO_BIN(@a)",
+            "MD5(@a)",
+            "a",
+            "DEFAULT(a)",
+            "(SELECT MAX(id) FROM u)",
+            "LOWER(?)",
+            // Nothing has to be asked.
+            "UUID()",
+            "'k'",
+        ] {
+            let text = format!("INSERT INTO t (id,a) VALUES ({value},2)");
+            assert_eq!(asked_of_text(&text), None, "{value}");
+        }
+        // One of them cannot be asked for.
+        let text = "INSERT INTO t (id) VALUES (@a),(DEFAULT(a))";
+        assert_eq!(asked_of_text(text), None);
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Cursor<'_> {
                 | KeyExpression::Variable
                 | KeyExpression::Subquery
                 | KeyExpression::Operator,
-            ))) => Ok(self.computed()?.map(Some)),
+            ))) => Ok(self.computed(wanted.form)?.map(Some)),
             Err(other) => Err(other),
         }
     }

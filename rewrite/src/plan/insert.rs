@@ -16,6 +16,33 @@ impl Insert {
     /// # Errors
     /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
     pub fn plan(&self, text: &[u8], modes: &Modes, key: &KeyColumn<'_>) -> Result<Plan, Unread> {
+        self.plan_for(text, modes, key, self.wanted(modes, key))
+    }
+
+    /// The same where what is computed as key is known not to be NULL, or is none that matters: only NULL asks for a key that is no number.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn plan_without_nulls(
+        &self,
+        text: &[u8],
+        modes: &Modes,
+        key: &KeyColumn<'_>,
+    ) -> Result<Plan, Unread> {
+        let wanted = Wanted {
+            is_computed_own: true,
+            ..self.wanted(modes, key)
+        };
+        self.plan_for(text, modes, key, wanted)
+    }
+
+    fn plan_for(
+        &self,
+        text: &[u8],
+        modes: &Modes,
+        key: &KeyColumn<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<Plan, Unread> {
         if !key.name.is_ascii() || key.name.is_empty() {
             return Err(Unsupported::KeyName.into());
         }
@@ -28,7 +55,6 @@ impl Insert {
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside, cursor.set_var) = (self.rows, self.inside, self.set_var);
         let place = self.place(text, key)?;
-        let wanted = self.wanted(modes, key);
         let mut walked = Walked::new(place, modes.no_auto_value_on_zero);
         match self.source {
             Source::Values | Source::Rows => {
@@ -64,6 +90,7 @@ impl Insert {
             is_strict_behind: key.is_strict,
             in_row: self.source == Source::Rows,
             in_query: self.source == Source::Query,
+            is_computed_own: false,
         }
     }
 

@@ -2,10 +2,11 @@
 //! their value itself is to be used.
 
 use crate::lex::builtins::{
-    has_effects, is_aggregate, is_harmless_call, is_pure_call, is_reserved,
+    has_effects, is_aggregate, is_harmless_call, is_pure_call, is_pure_call_of_text, is_reserved,
 };
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
+use crate::read::key_wanted::KeyForm;
 use crate::refusal::Unread;
 
 /// Words that may stand in such an expression where nothing is called; a column of that name is an error of the server's own.
@@ -29,11 +30,13 @@ pub(crate) struct Computed {
     pub(crate) is_constant: bool,
     /// Another sql_mode or character set could make another value of the same text.
     pub(crate) depends_on_mode: bool,
+    /// It is a key that is no number: only whether it is NULL is asked.
+    pub(crate) is_text: bool,
 }
 
 impl Cursor<'_> {
     /// Past an expression that the server may be asked for; `None`: it is not known to be one.
-    pub(crate) fn computed(&mut self) -> Result<Option<Computed>, Unread> {
+    pub(crate) fn computed(&mut self, form: KeyForm) -> Result<Option<Computed>, Unread> {
         self.skip_blanks()?;
         let begins_inside = self.inside;
         let mut found = Computed {
@@ -43,6 +46,7 @@ impl Cursor<'_> {
             sees_last_insert_id: false,
             is_constant: true,
             depends_on_mode: false,
+            is_text: form != KeyForm::Integer,
         };
         let mut depth = 0_usize;
         // Which parentheses, from the innermost on, hold one value, and no list. Of those beyond 64 nothing is known.
@@ -157,7 +161,8 @@ impl Cursor<'_> {
             self.token()?;
             return self.accept_mark(b')');
         }
-        Ok(is_pure_call(token.of(text)))
+        let of = token.of(text);
+        Ok(is_pure_call(of) || (found.is_text && is_pure_call_of_text(of, self.modes.server)))
     }
 
     /// Past a query in parentheses that the server may carry out more than once: where it ends. `None`: it is not known to be one.

@@ -66,8 +66,7 @@ impl Cursor<'_> {
             // A temporary table between would hold it as text.
             Kind::Hex | Kind::Bits if wanted.in_query => refused(KeyExpression::Operator),
             Kind::Text if wanted.form != KeyForm::Integer && !signed && !wanted.in_query => {
-                self.skip_texts()?;
-                Ok(Value::Explicit)
+                self.own_text(bytes)
             }
             _ if wanted.form != KeyForm::Integer => refused(KeyExpression::Operator),
             Kind::Decimal => asked(
@@ -110,12 +109,17 @@ impl Cursor<'_> {
         }
     }
 
-    /// Past strings that stand right behind another.
-    fn skip_texts(&mut self) -> Result<(), Unread> {
+    /// A string that is a key, and those that stand right behind it.
+    fn own_text(&mut self, bytes: &[u8]) -> Result<Value, Unread> {
+        const QUOTES_BYTES: usize = 2;
+        let mut is_empty = bytes.len() <= QUOTES_BYTES;
         while self.peek()?.kind == Kind::Text {
-            self.token()?;
+            is_empty |= self.token()?.of(self.text).len() <= QUOTES_BYTES;
         }
-        Ok(())
+        match is_empty && self.modes.empty_is_null {
+            true => Err(Unsupported::Key(KeyExpression::EmptyText).into()),
+            false => Ok(Value::Explicit),
+        }
     }
 
     /// A string, and those that stand right behind it.
@@ -161,19 +165,17 @@ impl Cursor<'_> {
                 KeyForm::Text | KeyForm::Bytes => Value::Null,
             });
         }
-        if wanted.form != KeyForm::Integer {
-            return refused(KeyExpression::Operator);
-        }
-        if is("TRUE") {
+        let is_integer = wanted.form == KeyForm::Integer;
+        if is("TRUE") && is_integer {
             return Ok(Value::Explicit);
         }
-        if is("FALSE") {
+        if is("FALSE") && is_integer {
             return Ok(Value::Zero);
         }
         if is("IGNORE") {
             return refused(KeyExpression::Ignore);
         }
-        if is("LAST_INSERT_ID") && self.byte(0) == b'(' {
+        if is("LAST_INSERT_ID") && is_integer && self.byte(0) == b'(' {
             return self.last_insert_id_of_constant(seen);
         }
         if is("SELECT") || is("WITH") {
@@ -181,7 +183,7 @@ impl Cursor<'_> {
         }
         match self.peek()?.kind {
             Kind::Mark(b'(') => refused(KeyExpression::Call),
-            Kind::Text if self.introduces_ascii(token) && !wanted.in_query => {
+            Kind::Text if is_integer && self.introduces_ascii(token) && !wanted.in_query => {
                 let string = self.token()?;
                 self.text_constant(string.of(text), wanted, seen)
             }

@@ -25,41 +25,53 @@ impl Cursor<'_> {
             return Ok(found);
         }
         let start = *self;
-        let constant = self.constant(wanted, seen);
+        let mut tried = *seen;
+        let constant = self.constant(wanted, &mut tried);
         let end = self.at;
         let followed = constant.is_ok() && self.at_value_end()?;
-        let found = match (constant, followed) {
-            (Ok(_), true) if self.inside != start.inside => {
-                return Err(Unsupported::Key(KeyExpression::Comment).into());
-            }
-            (Ok(value), true) => value,
-            (Err(Unread::Refused), _) => return Err(Unread::Refused),
-            (constant, _) if wanted.form == KeyForm::Integer => {
-                let reason = match constant {
-                    Ok(_) => KeyExpression::Operator,
-                    Err(Unread::Unsupported(Unsupported::Key(reason))) => reason,
-                    Err(other) => return Err(other),
-                };
-                return Err(Unsupported::Key(reason).into());
-            }
-            _ => {
-                *self = start;
-                let mut own = Scanned::default();
-                self.skip_assigned(wanted.name, &mut own)?;
-                let end = self.at;
-                seen.add(own);
+        let reason = match (constant, followed) {
+            (Ok(_), true) if self.inside != start.inside => KeyExpression::Comment,
+            (Ok(value), true) => {
+                *seen = tried;
                 return Ok(Found {
-                    value: Value::Explicit,
+                    value,
                     start: start.at,
                     end,
                 });
             }
+            (Ok(_), false) => KeyExpression::Operator,
+            (Err(Unread::Unsupported(Unsupported::Key(reason))), _) => reason,
+            (Err(other), _) => return Err(other),
         };
+        if !start.is_own_key(wanted, reason)? {
+            return Err(Unsupported::Key(reason).into());
+        }
+        *self = start;
+        let mut own = Scanned::default();
+        self.skip_assigned(wanted.name, &mut own)?;
+        seen.add(own);
         Ok(Found {
-            value: found,
+            value: Value::Explicit,
             start: start.at,
-            end,
+            end: self.at,
         })
+    }
+
+    /// Whether what stands here, which is no constant that asks for a key, is a key of the application's own: where only NULL asks for one,
+    /// and it comes to no NULL. `reason`: why it was not read as a constant.
+    fn is_own_key(mut self, wanted: Wanted<'_>, reason: KeyExpression) -> Result<bool, Unread> {
+        match wanted.form {
+            KeyForm::Integer => return Ok(false),
+            KeyForm::Text | KeyForm::Bytes => {}
+        }
+        if reason == KeyExpression::Comment {
+            return Ok(false);
+        }
+        if wanted.is_computed_own {
+            return Ok(true);
+        }
+        let begins_inside = self.inside;
+        Ok(self.never_null()? && self.inside == begins_inside && self.at_value_end()?)
     }
 
     /// The keys that nearly all rows have, at memory speed: a number, NULL, DEFAULT, `?`, with `,` or `)` right behind.

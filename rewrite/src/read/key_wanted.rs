@@ -43,6 +43,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) in_row: bool,
     /// In the select list of a query.
     pub(crate) in_query: bool,
+    /// What is computed is known not to be NULL: where only NULL asks for a key, it is one.
+    pub(crate) is_computed_own: bool,
 }
 
 impl Wanted<'_> {

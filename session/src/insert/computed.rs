@@ -1,4 +1,5 @@
-//! An INSERT whose keys the server computes: it is asked for them first, and the INSERT goes out with what it has answered.
+//! An INSERT whose keys the server computes: it is asked for them first, and the INSERT goes out with what it has answered. Of keys that are
+//! no numbers it is asked which are NULL.
 
 use keywright_rewrite::{ComputedKeys, Insert, InsertHead, KeyExpression, Kind, Unsupported};
 use keywright_wire::answer::{End, Shape};
@@ -58,7 +59,10 @@ impl Connection {
         };
         let text = computed.with_values(query.text, values);
         let own = query.with_text(&text);
-        match self.decide(own, &text) {
+        self.table_report.nulls_are_known = computed.are_texts();
+        let decided = self.decide(own, &text);
+        self.table_report.nulls_are_known = false;
+        match decided {
             Decided::Keys(rule, plan) => self.insert_of_keys(query, (rule, plan), Some(text)),
             Decided::Pass | Decided::Bound(_) => self.pass_own(own, kind),
             Decided::Unread(rule, what) => self.unsupported(query, rule, what),

@@ -1,14 +1,15 @@
 //! Reads an INSERT on a table with a rule, as far as it can be.
 
 use keywright_rewrite::{
-    Flavour, Insert, InsertHead, KeyColumn, KeyForm, Plan, QueryPlan, SecondReading, TableName,
-    Unread, Unsupported,
+    Flavour, Insert, InsertHead, KeyColumn, KeyExpression, KeyForm, Plan, QueryPlan, SecondReading,
+    TableName, Unread, Unsupported,
 };
 
 use crate::connection::Connection;
 use crate::prepared::passed_statement::Keyless;
 use crate::rules::{KeyColumnState, OnExplicit, Rule};
 use crate::server::question::{KeyThere, Question};
+use crate::server::text_modes::has;
 
 const UPDATED: &str = "with ON DUPLICATE KEY UPDATE of the rows of a SELECT";
 
@@ -144,8 +145,8 @@ impl Connection {
                     true => Err(Unsupported::View(UPDATED).into()),
                     false => Ok(Planned::Query(index, plan)),
                 }),
-            None => insert
-                .plan(text, modes, &key)
+            None => self
+                .plan_rows(insert, text, &key)
                 .map(|plan| Planned::Plan(index, plan)),
         };
         if let Some(instead) = self.instead_where_unshown(table, index, &planned) {
@@ -162,6 +163,24 @@ impl Connection {
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),
         }
+    }
+
+    /// What becomes of rows that are written in the text.
+    fn plan_rows(&self, insert: &Insert, text: &[u8], key: &KeyColumn<'_>) -> Result<Plan, Unread> {
+        let modes = &self.context.modes;
+        let plan = match self.table_report.nulls_are_known {
+            true => insert.plan_without_nulls(text, modes, key)?,
+            false => insert.plan(text, modes, key)?,
+        };
+        // Digits that are a text of this statement are none to UNHEX then, which comes to NULL.
+        if plan.explicit()
+            && key.form != KeyForm::Integer
+            && self.context.text_modes.has_wide_texts()
+            && has(text, b"unhex")
+        {
+            return Err(Unsupported::Key(KeyExpression::Call).into());
+        }
+        Ok(plan)
     }
 
     /// What comes first where a statement needs the live columns: they are asked for, or there is no such table.
@@ -230,7 +249,7 @@ impl Connection {
             form: KeyForm::Text,
             ..self.key_column(rule, table)
         };
-        match insert.plan(text, &self.context.modes, &key) {
+        match insert.plan_without_nulls(text, &self.context.modes, &key) {
             Ok(plan) if plan.keys() > 0 => refused,
             Ok(_) | Err(Unread::Unsupported(Unsupported::Key(_))) => {
                 Ok(self.keyless(table, index, false))

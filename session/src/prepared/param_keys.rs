@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    AsInteger, Care, Meaning, Unsupported, double_as_integer, text_as_integer,
+    AsInteger, Care, KeyExpression, Meaning, Unsupported, double_as_integer, text_as_integer,
 };
 use keywright_wire::bytes::{Reader, write_lenenc};
 use keywright_wire::params::{Param, Type, UNSIGNED};
@@ -72,6 +72,10 @@ impl Bound {
         match self {
             Self::Asks => Ok(true),
             Self::Default => Ok(zero_asks && !only_null),
+            // There `''` is NULL.
+            Self::Value(AsInteger::Empty) if only_null && care.empty_is_null => {
+                Err(Unsupported::Key(KeyExpression::EmptyText))
+            }
             Self::Value(_) if only_null => Ok(false),
             Self::Value(ask) => match ask.meaning(care).map_err(Unsupported::Key)? {
                 Meaning::Zero | Meaning::ZeroNow => Ok(zero_asks),

@@ -83,7 +83,7 @@ pub(crate) enum Described {
 /// What the server has computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ComputedValues {
-    /// Whole numbers, or NULL.
+    /// Whole numbers, or NULL. Of keys that are no numbers: whether they are NULL.
     Known(Vec<Option<i128>>),
     /// One is out of range, and is again in the statement itself.
     OutOfRange,
@@ -114,6 +114,8 @@ pub(crate) struct TableReport {
     pub(crate) result: Option<Vec<ResultColumn>>,
     /// What its computed keys are.
     pub(crate) computed: Option<ComputedValues>,
+    /// Those that the text at hand still computes are not NULL: the server has said so, and others are written out.
+    pub(crate) nulls_are_known: bool,
     /// The command waits for what the program's own account may see of this table; [`crate::SchemaChanges::answers`] so far.
     pub(crate) awaited: Option<(MetTable, u64)>,
     /// It has waited for that for too long.

@@ -22,6 +22,9 @@ const SQL_MODES: [(&[u8], &[&[u8]]); 12] = [
     (b"TIME_TRUNCATE_FRACTIONAL", &[b"time"]),
 ];
 
+/// Character sets with more than one byte for each digit: of the client's strings, and not of its texts.
+const WIDE: [&[u8]; 4] = [b"utf16", b"utf16le", b"utf32", b"ucs2"];
+
 /// The only character set of a client's that is not ASCII below 0x80.
 const NO_ASCII: &[u8] = b"swe7";
 
@@ -54,6 +57,12 @@ impl TextModes {
         charsets.next().unwrap_or_default()
     }
 
+    /// Whether the server takes the client's strings for others than ASCII where they look like it: `SET collation_connection`.
+    pub(crate) fn has_wide_texts(&self) -> bool {
+        let charset = self.charsets.split(|byte| *byte == b' ').nth(1);
+        charset.is_some_and(|charset| WIDE.contains(&charset))
+    }
+
     /// Whether a text may be read otherwise in that state.
     pub(crate) fn reads_otherwise(&self, in_state: &Self, text: &[u8]) -> bool {
         let changed = self.sql_mode ^ in_state.sql_mode;
@@ -74,7 +83,7 @@ fn bits() -> impl Iterator<Item = (u16, (&'static [u8], &'static [&'static [u8]]
 }
 
 /// Whether a text has this part, in upper or lower case.
-fn has(text: &[u8], part: &[u8]) -> bool {
+pub(crate) fn has(text: &[u8], part: &[u8]) -> bool {
     let at_once = part.len().max(1);
     part.is_empty()
         || text
@@ -118,6 +127,19 @@ mod tests {
         }
         for mode in ["ORACLE", "IGNORE_SPACE"] {
             assert!(modes(mode, "").reads_otherwise(&modes("", ""), b"x"));
+        }
+    }
+
+    #[test]
+    fn strings_may_be_wide_where_texts_are_not() {
+        for (charsets, is_wide) in [
+            ("utf8mb4 utf8mb4", false),
+            ("utf8mb4 ucs2", true),
+            ("latin1 utf16le", true),
+            ("utf8mb4", false),
+            ("", false),
+        ] {
+            assert_eq!(modes("", charsets).has_wide_texts(), is_wide, "{charsets}");
         }
     }
 

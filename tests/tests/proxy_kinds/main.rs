@@ -11,6 +11,7 @@ keywright_testkit::on_both_flavours!(
     keys_that_are_not_one_apart_keep_to_their_own,
     a_small_key_space_is_used_to_its_end,
     a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
+    a_uuid_that_comes_to_null_is_none,
 );
 
 /// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
@@ -153,5 +154,43 @@ fn a_number_of_the_servers_own_beside_a_uuid_is_the_last_id(flavour: Flavour) ->
     // Fails, and leaves it.
     assert!(wire.run("INSERT INTO t (a) VALUES (2)").is_err());
     assert_eq!(wire.rows("SELECT LAST_INSERT_ID()")?, [["2"]]);
+    Ok(())
+}
+
+/// A row whose key is NULL would be stored without one, and without an error.
+fn a_uuid_that_comes_to_null_is_none(flavour: Flavour) -> Result<()> {
+    const OWN: &str = "6ccd780c-baba-1026-9564-5b8c656024db";
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE nulls; USE nulls;
+         CREATE TABLE u (k INT AUTO_INCREMENT PRIMARY KEY, id CHAR(36) NULL UNIQUE, a INT)",
+    )?;
+    let store = make_store(&server, "store_nulls", &[])?;
+    let proxy = ProxyProcess::start(
+        ProxyConfig::before(&server, &store).rule("nulls.u", "uuid_v7:text36"),
+    )?;
+    let mut wire = proxy.wire("nulls")?;
+    for value in [
+        "NULL",
+        "@nothing",
+        "(SELECT NULL)",
+        "NULLIF('a', 'a')",
+        "COALESCE(@nothing, NULL)",
+        "LOWER(CONCAT('a', @nothing))",
+    ] {
+        wire.run(&format!("INSERT INTO u (id, a) VALUES ({value}, 1)"))?;
+    }
+    wire.run("INSERT IGNORE INTO u (id, a) VALUES (UUID(), 2), (@nothing, 1)")?;
+    wire.run(&format!("SET @own = '{OWN}'"))?;
+    wire.run("INSERT INTO u (id, a) VALUES (UPPER(@own), 3)")?;
+    let counted = "SELECT COUNT(*), COUNT(id), SUM(SUBSTRING(id, 15, 1) = '7') FROM u WHERE a = 1";
+    assert_eq!(wire.rows(counted)?, [["7", "7", "7"]]);
+    let own = wire.rows("SELECT id FROM u WHERE a = 3")?;
+    assert_eq!(own, [[OWN.to_uppercase()]]);
+    let prepared = wire.prepare("INSERT INTO u (id, a) VALUES (NULLIF(?, ''), ?)")?;
+    let fault = prepared.err().map(|fault| fault.errno);
+    assert_eq!(fault, Some(1235));
+    assert_eq!(wire.rows("SELECT COUNT(*) FROM u")?, [["9"]]);
     Ok(())
 }
