@@ -97,7 +97,7 @@ pub use read::last_insert_id::{
 pub use read::load_data::Load;
 pub use read::next_value::{NEXT_VALUES_MAX, NextValue, next_value};
 pub use read::query::cross_check::SecondReading;
-pub use read::split::{Piece, split, split_first, without_terminator};
+pub use read::split::{Piece, split, split_first, without_empty_end, without_terminator};
 pub use read::statement_kind::{Kind, behind_set_statement, kind, kind_of_beginning};
 pub use read::table_references::{names_new, tables_filled, tables_of_documents, tables_read};
 pub use read::targets::{load_target, tables_touched, unread_load_target, use_target};

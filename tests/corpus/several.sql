@@ -20,6 +20,16 @@ INSERT INTO t (a) VALUES (10);
 USE {db}_2; INSERT INTO {db}.t (a) VALUES (12); USE {db}; INSERT INTO t (a) VALUES (13);
 SELECT a, b FROM t ORDER BY id;
 
+=== nothing behind the last statement
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+INSERT INTO t (a) VALUES (1);;;
+INSERT INTO t (a) VALUES (2) ; ;;
+@text
+INSERT INTO t (a) VALUES (3); INSERT INTO t (a) VALUES (4);; ;;
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;;
+SELECT a FROM t ORDER BY id;
+
 === nothing between two statements
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run

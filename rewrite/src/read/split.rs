@@ -53,6 +53,20 @@ pub fn without_terminator(text: &[u8]) -> &[u8] {
     }
 }
 
+/// The text up to its first `;` behind which there is nothing but others and blanks: servers cut all of these off the end of a text, so that no
+/// empty statement follows. One is left where there is one.
+pub fn without_empty_end(text: &[u8]) -> &[u8] {
+    let is_more = |byte: &u8| !matches!(byte, b'\t'..=b'\r' | b' ' | b';');
+    let length = text.iter().rposition(is_more).map_or(0, |last| last + 1);
+    let end = text.get(length..).unwrap_or_default();
+    match (memchr::memchr(b';', end), memchr::memrchr(b';', end)) {
+        (Some(first), Some(last)) if first < last => {
+            text.get(..=length + first).unwrap_or_default()
+        }
+        (Some(_) | None, _) => text,
+    }
+}
+
 impl Cursor<'_> {
     /// Behind the `;` of the statement that starts here, or the end of the text; `None` when it cannot be told.
     fn end_of_statement(&mut self) -> Result<Option<usize>, Unread> {
@@ -79,7 +93,29 @@ impl Cursor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::without_terminator;
+    use super::{without_empty_end, without_terminator};
+
+    #[test]
+    fn of_several_semicolons_at_the_end_one_is_left() {
+        for (text, expected) in [
+            ("a;;", "a;"),
+            ("a ; \n;\t; ", "a ;"),
+            ("a; b ;;", "a; b ;"),
+            (";;", ";"),
+            ("a;", "a;"),
+            ("a ; \n", "a ; \n"),
+            ("a", "a"),
+            ("", ""),
+            // Nothing is cut off before a comment.
+            ("a;; -- b", "a;; -- b"),
+            ("a;/**/;", "a;/**/;"),
+            ("a;;\0", "a;;\0"),
+            ("a;; b", "a;; b"),
+        ] {
+            let left = without_empty_end(text.as_bytes());
+            assert_eq!(left, expected.as_bytes(), "{text:?}");
+        }
+    }
 
     #[test]
     fn one_nul_at_the_end_ends_the_text() {

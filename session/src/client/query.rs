@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use keywright_rewrite::{Unsupported, without_terminator};
+use keywright_rewrite::{Unsupported, without_empty_end, without_terminator};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 
 use crate::client::attributes::attributes_of;
@@ -31,7 +31,7 @@ impl<'a> Whole<'a> {
     /// Its text, if that is to be prepared.
     pub(crate) fn to_prepare(&self) -> Query<'_> {
         Query {
-            text: without_terminator(&self.payload),
+            text: without_terminator(without_empty_end(&self.payload)),
             ..self.unread()
         }
     }
@@ -101,6 +101,7 @@ impl Connection {
 
     /// A text up to its end as the server has it.
     fn ended<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        let text = without_empty_end(text);
         let ended = without_terminator(text);
         // What is behind a `;` is a statement of its own where there may be several, and an empty one is an error.
         let is_statement = self.allows_several() && ended.trim_ascii_end().ends_with(b";");

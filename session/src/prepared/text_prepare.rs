@@ -7,7 +7,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
     CharsetClass, InsertHead, Kind, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
-    quote_string, without_terminator,
+    quote_string, without_empty_end, without_terminator,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::Header;
@@ -124,7 +124,7 @@ impl Connection {
         let (name, text) = match source {
             PrepareSource::Text { name, text } => (
                 name.to_ascii_lowercase(),
-                without_terminator(&text).to_vec(),
+                without_terminator(without_empty_end(&text)).to_vec(),
             ),
             PrepareSource::Computed { name } => {
                 return Ok(Reading::Pass(after_preparing(name.to_ascii_lowercase())));

@@ -49,6 +49,32 @@ fn each_statement_is_sent_by_itself_and_answered_in_one() {
     assert!(has(&r.query("SELECT 2"), "SELECT 2"));
 }
 
+/// Servers cut all semicolons off the end of a text.
+#[test]
+fn nothing_follows_behind_several_semicolons() {
+    for end in [";;", " ;\n ;\n", ";;;; "] {
+        let text = format!("INSERT INTO t (a) VALUES (1){end}");
+        for capabilities in [DEPRECATE_EOF, DEPRECATE_EOF | MULTI] {
+            let mut r = rig(KeyForm::Integer, capabilities);
+            let sent = r.probed(&text, "1");
+            assert!(sent.contains("LAST_INSERT_ID(100)"), "{sent}");
+            assert!(r.answer(&ok(1, 100)).is_empty());
+            assert_eq!(r.output(), ok(1, 100), "{end:?}");
+            let text = text.replace("(1)", "(?)");
+            let sent = stmt_prepare(&mut r, &text, "1");
+            assert!(sent.contains("LAST_INSERT_ID(?)"), "{end:?} {sent}");
+        }
+        let (mut r, sent) = asked(&format!("SELECT 1; INSERT INTO t (a) VALUES (1){end}"));
+        assert!(sent.contains("SELECT 1") && !sent.contains("INSERT"));
+        assert!(has(&r.answer(&ok(0, 0)), "LAST_INSERT_ID(100)"));
+        assert!(ends_with_more(&r.output(), 1));
+        assert!(r.answer(&ok(1, 100)).is_empty());
+        let last = r.output();
+        assert!(!last.is_empty() && !ends_with_more(&last, 2), "{end:?}");
+        assert!(has(&r.query("SELECT 2"), "SELECT 2"));
+    }
+}
+
 #[test]
 fn statements_behind_one_that_fails_are_not_carried_out() {
     let (mut r, _) = asked("INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (2)");
