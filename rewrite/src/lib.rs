@@ -109,6 +109,6 @@ pub use refusal::{
 };
 pub use splice::error::SpliceError;
 pub use splice::in_place::InPlace;
-pub use splice::out_of_range::{is_given_key, is_no_key, is_out_of_range};
+pub use splice::out_of_range::{is_cut_off, is_given_key, is_no_key, is_out_of_range};
 pub use splice::prepared::{Injected, Prepared, Variant};
 pub use splice::select::{InQuery, PreparedQuery};

@@ -56,6 +56,11 @@ pub enum Unsupported {
     /// A name that only the server can tell: its bytes are others in UTF-8, in which it keeps names.
     #[error("a table or database named beyond ASCII in a character set other than UTF-8")]
     NameCharset,
+    /// Whether it failed for want of keys its error does not say.
+    #[error(
+        "a statement whose error the server cuts off, as character_set_results is utf16, utf16le, utf32 or ucs2"
+    )]
+    ErrorCutOff,
     /// In swe7 bytes below 0x80 are letters.
     #[error("swe7, the client's character set, in which brackets and backslashes are letters")]
     NoAscii,
@@ -227,7 +232,9 @@ impl Unsupported {
             Self::LoadWith(_) => "load_data",
             Self::TextPrepare => "text_prepare",
             Self::ExecuteImmediate => "execute_immediate",
-            Self::Charset | Self::Blank | Self::NameCharset | Self::NoAscii => "charset",
+            Self::Charset | Self::Blank | Self::NameCharset | Self::ErrorCutOff | Self::NoAscii => {
+                "charset"
+            }
             Self::VersionComment => "version_comment",
             Self::SetVar => "set_var",
             Self::SetStatement(_) | Self::SetStatementParameter | Self::SetStatementFor(_) => {

@@ -197,6 +197,20 @@ ROLLBACK;
 INSERT INTO t (a) SELECT a FROM t WHERE a < 700;
 SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) - LAST_INSERT_ID() FROM t;
 
+=== select of many rows whose error the server cuts off
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE digits (d INT);
+INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
+--- run
+SET character_set_results = utf16;
+@refused character_set_results
+INSERT INTO t (a) SELECT h.d * 10 + e.d FROM digits h STRAIGHT_JOIN digits e;
+SET character_set_results = utf16le;
+@refused character_set_results
+INSERT INTO t (a) SELECT h.d * 10 + e.d FROM digits h STRAIGHT_JOIN digits e;
+SET character_set_results = utf8mb4;
+SELECT COUNT(*) FROM t;
+
 === select of many rows that may be there
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b INT DEFAULT 0);
 CREATE TABLE digits (d INT);

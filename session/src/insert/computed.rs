@@ -159,7 +159,12 @@ impl Connection {
                 values.push(None);
                 continue;
             }
-            let value = std::str::from_utf8(row.text()?).ok()?;
+            // Numbers, too, come in the character set of the client's results, which may have two or four bytes for each digit.
+            let told = row.text()?.iter().copied();
+            let told: Vec<u8> = told
+                .filter(|byte| of_type.is_text() || *byte != 0)
+                .collect();
+            let value = std::str::from_utf8(&told).ok()?;
             let digits = value.strip_prefix('-').unwrap_or(value);
             let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             let fits = digits.len() <= of_type.whole_digits();

@@ -1,6 +1,6 @@
 //! An INSERT … SELECT whose rows bring their keys out of a column: it goes out with a guard, and fails for a row that brings none.
 
-use keywright_rewrite::{Kind, QueryPlan, SelectConstruct, Unsupported, is_no_key};
+use keywright_rewrite::{Kind, QueryPlan, SelectConstruct, Unsupported, is_cut_off, is_no_key};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, replace_packet};
 use keywright_wire::packets::{error_text, last_packet};
@@ -106,13 +106,16 @@ impl Work for Guarded {
         answer: &[u8],
     ) -> Job {
         let last = last_packet(answer);
-        match error_text(last).is_some_and(|(number, message)| is_no_key(number, message)) {
-            true => {
+        match error_text(last) {
+            Some((number, message)) if is_no_key(number, message) => {
                 let sequence = Header::read(last).map_or(1, |header| header.sequence);
                 let what = Unsupported::SelectWith(SelectConstruct::KeyMissing);
                 connection.tell_refused(Some(self.rule), Reason::Unsupported(what), sequence);
             }
-            false => connection.down.extend_from_slice(answer),
+            Some((number, message)) if is_cut_off(number, message) => {
+                connection.tell_cut_off(Some(self.rule), last);
+            }
+            Some(_) | None => connection.down.extend_from_slice(answer),
         }
         connection.finish(self.after, end);
         Job::Idle

@@ -2,7 +2,7 @@
 //! more with one.
 
 use keywright_rewrite::{
-    Insert, InsertHead, KeyExpression, KeyOfQuery, Kind, Unsupported, is_no_key,
+    Insert, InsertHead, KeyExpression, KeyOfQuery, Kind, Unsupported, is_cut_off, is_no_key,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::packets::{error_text, last_packet};
@@ -57,7 +57,7 @@ impl Connection {
         // What becomes of a statement that brings a key.
         let text = found.replaced(query.text, b"1");
         match self.decide(query.with_text(&text), &text) {
-            Decided::Pass => self.send_key_of_query(query, kind, found),
+            Decided::Pass => self.send_key_of_query((query, kind), rule, found),
             Decided::Unread(rule, what) => self.unsupported(query, rule, what),
             Decided::Not(next) => next,
             Decided::Keys(..) | Decided::Bound(_) | Decided::Query(..) => {
@@ -85,7 +85,12 @@ impl Connection {
     }
 
     /// Sends it with its guard; the command stays at the front until that was answered.
-    fn send_key_of_query(&mut self, query: Query<'_>, kind: Kind, found: KeyOfQuery) -> Next {
+    fn send_key_of_query(
+        &mut self,
+        (query, kind): (Query<'_>, Kind),
+        rule: Option<usize>,
+        found: KeyOfQuery,
+    ) -> Next {
         let text = found.guarded(query.text);
         let effect = self.effect_of(kind, &text);
         if self.pending_last_insert_id.is_some() && effect.sees {
@@ -96,14 +101,14 @@ impl Connection {
         }
         let after = self.note_effect(effect, After::Nothing);
         self.answer.expect(Shape::Results);
-        self.probe = Some(Probe::KeyOfQuery(after));
+        self.probe = Some(Probe::KeyOfQuery(rule, after));
         Step::Blocked.into()
     }
 
     /// It was answered: that is the client's answer, unless the query came to no key.
     pub(crate) fn answer_key_of_query(
         &mut self,
-        after: After,
+        (rule, after): (Option<usize>, After),
         end: Option<End>,
         answer: &[u8],
     ) -> Job {
@@ -126,7 +131,10 @@ impl Connection {
             return Job::Idle;
         }
         self.note_answered(end);
-        self.down.extend_from_slice(answer);
+        match error.is_some_and(|(number, message)| is_cut_off(number, message)) {
+            true => self.tell_cut_off(rule, last_packet(answer)),
+            false => self.down.extend_from_slice(answer),
+        }
         self.forget_command();
         Job::Answered
     }

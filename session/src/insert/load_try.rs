@@ -2,7 +2,9 @@
 //! is with them: [`crate::insert::loading`].
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported, is_given_key, is_out_of_range};
+use keywright_rewrite::{
+    LoadConstruct, LoadPlan, Unsupported, is_cut_off, is_given_key, is_out_of_range,
+};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, write_as_many};
 use keywright_wire::packets::{error_text, last_packet, single_ok};
@@ -103,6 +105,8 @@ impl LoadTry {
             connection.tell_refused(Some(self.rule), Reason::LoadRows { rows_max }, sequence);
         } else if is_given {
             connection.tell_refused(Some(self.rule), Reason::Explicit, sequence);
+        } else if error.is_some_and(|(number, message)| is_cut_off(number, message)) {
+            connection.tell_cut_off(Some(self.rule), last);
         } else {
             connection.note(Some(self.rule), StatementOutcome::Rewritten);
             connection.down.extend_from_slice(answer);

@@ -89,6 +89,16 @@ impl Connection {
         write_error(reason.cause(), &message, sequence, &mut self.down);
     }
 
+    /// In place of an error of which the server does not say enough: perhaps the statement was made to fail.
+    pub(crate) fn tell_cut_off(&mut self, rule: Option<usize>, error: &[u8]) {
+        let sequence = Header::read(error).map_or(1, |header| header.sequence);
+        self.tell_refused(
+            rule,
+            Reason::Unsupported(Unsupported::ErrorCutOff),
+            sequence,
+        );
+    }
+
     /// Counts it. Returns what the client is told.
     fn note_refused(&mut self, rule: Option<usize>, reason: Reason) -> String {
         self.note(rule, StatementOutcome::Refused(reason.label()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, kind,
+    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_cut_off, is_out_of_range, kind,
     last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
@@ -198,8 +198,8 @@ impl Work for Select {
         end: Option<End>,
         answer: &[u8],
     ) -> Job {
-        let too_few =
-            error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
+        let error = error_text(answer);
+        let too_few = error.is_some_and(|(number, message)| is_out_of_range(number, message));
         if too_few && self.grow(connection) {
             self.phase = Phase::Again;
             return Job::Work(self);
@@ -207,6 +207,10 @@ impl Work for Select {
         connection.forget_command();
         if too_few {
             self.refuse_rows(connection, answer);
+            return Job::Answered;
+        }
+        if error.is_some_and(|(number, message)| is_cut_off(number, message)) {
+            connection.tell_cut_off(Some(self.rule), answer);
             return Job::Answered;
         }
         connection.note(Some(self.rule), StatementOutcome::Rewritten);

@@ -28,7 +28,9 @@ impl Connection {
             Probe::Computed { count, tells } => {
                 return self.answer_computed((count, tells), end, answer);
             }
-            Probe::KeyOfQuery(after) => return self.answer_key_of_query(after, end, answer),
+            Probe::KeyOfQuery(rule, after) => {
+                return self.answer_key_of_query((rule, after), end, answer);
+            }
             Probe::Key(table, index) => return self.answer_key(table, index, answer),
             Probe::SetLastInsertId => return self.answer_last_insert_id(end, answer),
             Probe::RestoreRowCount if end == Some(End::Error) => return self.fail_own(answer),

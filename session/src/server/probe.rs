@@ -28,8 +28,8 @@ pub(crate) enum Probe {
     KeyType,
     /// What so many keys are that the statement has the server compute. Whether an error is its answer.
     Computed { count: usize, tells: bool },
-    /// The command at the front, with a query as key that may come to none; what it changes otherwise.
-    KeyOfQuery(After),
+    /// The command at the front, of this rule, with a query as key that may come to none; what it changes otherwise.
+    KeyOfQuery(Option<usize>, After),
     /// LAST_INSERT_ID() is brought up to date.
     SetLastInsertId,
     /// ROW_COUNT() is made what it is to the client.

@@ -4,6 +4,7 @@ use keywright_rewrite::KeyForm;
 use keywright_session::*;
 
 use super::rig::*;
+use super::select::cut_off;
 
 const INSERT: &str = "INSERT INTO t (id, a) VALUES (@k + 1, 2)";
 /// Types of columns, as the server numbers them.
@@ -74,6 +75,22 @@ fn another_integer_is_the_key_that_goes_out() {
         assert!(r.requests.is_empty());
         r.answer(&ok(1, 7));
         assert_eq!(r.output(), ok(1, 7));
+    }
+}
+
+/// MariaDB has numbers in the character set of the results: utf16, utf16le, utf32.
+#[test]
+fn a_number_in_two_or_four_bytes_for_each_digit_is_read() {
+    for wide in ["\x001\x000", "1\x000\x00", "\0\0\x001\0\0\x000"] {
+        let mut r = new();
+        let sent = sent(&mut r, INSERT, &value(LONGLONG, Some(wide), 0));
+        assert!(sent.contains("VALUES ( 10 , 2)"), "{wide:?} {sent}");
+        // A text may have such bytes of its own.
+        let mut r = new();
+        let text = r.probed(INSERT, "1");
+        assert!(text.contains("SELECT (@k + 1)"), "{text}");
+        assert!(r.answer(&value(STRING, Some(wide), 0)).is_empty());
+        assert!(has(&r.output(), "no integer"));
     }
 }
 
@@ -379,6 +396,18 @@ fn a_query_that_comes_to_none_is_replaced_by_a_key() {
     );
     r.answer(&ok(1, 100));
     assert_eq!(r.output(), ok(1, 100));
+}
+
+/// Perhaps it came to none, which the server has cut off.
+#[test]
+fn a_query_whose_error_is_cut_off_is_refused() {
+    let mut r = queried();
+    assert!(r.answer(&cut_off("")).is_empty());
+    let told = r.output();
+    assert!(has(&told, "character_set_results"), "{told:?}");
+    assert_eq!(told.get(3..7), Some(&[1, 0xFF, 0xD3, 4][..]), "1235");
+    assert!(r.requests.is_empty());
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
 }
 
 /// What it reads may be a view that calls a function, and the guard has it read more than once.

@@ -4,6 +4,7 @@ use keywright_rewrite::KeyForm;
 use keywright_session::{KeyColumnState, Mode, OnExplicit, OnUnsupported};
 
 use super::rig::*;
+use super::select::cut_off;
 
 const COPY: &str = "INSERT INTO t (id, a) SELECT id, a FROM u";
 const GUARDED: &str = "INSERT INTO t (id, a) SELECT CASE WHEN id<>0 THEN id ELSE \
@@ -41,6 +42,9 @@ fn a_row_without_a_key_makes_it_fail() {
     let told = r.output();
     assert!(has(&told, "with a 0 or NULL in it"), "{told:?}");
     assert_eq!(told.get(3..7), Some(&[1, 0xFF, 0xD3, 4][..]), "1235");
+    asked(&mut r, COPY, &["id", "a"]);
+    r.answer(&cut_off(""));
+    assert!(has(&r.output(), "character_set_results"));
     // Other errors are the server's.
     asked(&mut r, COPY, &["id", "a"]);
     r.answer(&err());

@@ -5,6 +5,7 @@ use keywright_rewrite::KeyForm;
 use keywright_session::{KeyColumnState, Limits, Mode, OnExplicit, RulesUpdate};
 
 use super::rig::*;
+use super::select::cut_off;
 use super::switched::Program;
 
 const LOAD: &str = "LOAD DATA INFILE 'f' INTO TABLE t (a)";
@@ -139,6 +140,16 @@ fn keys_in_the_file_leave_it_open_what_was_generated() {
         &sent,
         "SET last_insert_id=IF(LAST_INSERT_ID()>0,100,0)"
     ));
+}
+
+#[test]
+fn an_error_that_the_server_cuts_off_is_refused_by_the_name_of_the_variable() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    said(&mut r, LOAD);
+    assert!(r.answer(&cut_off("")).is_empty());
+    let told = r.output();
+    assert!(has(&told, "character_set_results"), "{told:?}");
+    assert_eq!(told.get(3..7), Some(&[1, 0xFF, 0xD3, 4][..]), "1235");
 }
 
 #[test]
