@@ -7,6 +7,7 @@ mod beyond_ascii;
 mod broken;
 mod bulk;
 mod computed;
+mod computed_texts;
 mod counted_otherwise;
 mod cursors;
 mod cut;
