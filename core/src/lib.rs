@@ -24,6 +24,7 @@
     )
 )]
 
+pub mod age;
 pub mod bound;
 pub mod buffer;
 pub mod cause;
@@ -56,6 +57,7 @@ pub mod zone;
 mod civil;
 mod sync;
 
+pub use age::Age;
 pub use bound::{
     BoundPlan, BoundRefusal, BoundRequest, Recorded, Takeover, TakeoverPlan, TakeoverReason,
     plan_bound, plan_takeover,

@@ -1,5 +1,6 @@
 //! Unit and property tests of core's public interface.
 
+mod ages;
 mod bounds;
 mod buffers;
 mod clocks;

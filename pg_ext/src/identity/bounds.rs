@@ -170,7 +170,7 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
             !word.is_current()
         })?;
         // Who dropped it or lowered its bound noted in the register what counts of it.
-        let is_noted = reuse::is_dropped(slot);
+        let is_noted = reuse::is_closed(slot);
         if !word.is_current() || is_noted || !slot.taken_over.load(Ordering::Relaxed) {
             continue;
         }
@@ -219,7 +219,7 @@ pub fn used_in_other_layouts(number: Number, layout: &Layout) -> Option<Floor> {
         .fold(None, |highest: Option<Floor>, (word, key)| {
             let slot = word.slot;
             let hi = slot.main.word.hi().max(slot.main.word.next());
-            let is_used = slot.taken_over.load(Ordering::Acquire) && !reuse::is_dropped(slot);
+            let is_used = slot.taken_over.load(Ordering::Acquire) && !reuse::is_closed(slot);
             if !is_used || !word.is_current() {
                 return highest;
             }

@@ -18,6 +18,7 @@ use crate::server::backend::BackendCell;
 use crate::server::role::AsOwner;
 use crate::server::{process, relation, sequence, transaction};
 use crate::shmem::key::{TagKey, TimeKey, TimeKind};
+use crate::shmem::reuse::Closing;
 use crate::shmem::slot::{Attached, Slot};
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
@@ -48,7 +49,7 @@ pub fn database(database: u32) {
         .iter()
         .filter_map(|(word, key)| {
             let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
-            match close(*word, key, transaction, deadline) {
+            match close(*word, key, (transaction, Closing::Drop), deadline) {
                 // What was handed over is the store's to know.
                 Ok(floor) => key.number().map(|number| (number, floor)),
                 Err(_) => None,
@@ -107,19 +108,19 @@ fn highest(closed: &[(Number, Option<Floor>)], number: Number) -> Option<Floor> 
 /// Snowflake and readable words whose bounds are kept in the database, without those of extensions that were dropped before.
 fn words_in(database: u32) -> Vec<(Attached<TimeSlot>, TimeKey)> {
     let mut words = directory::slots::<TimeSlot>(|_, key| key.is_in(database));
-    words.retain(|(word, _)| !reuse::is_dropped(word.slot));
+    words.retain(|(word, _)| !reuse::is_closed(word.slot));
     words
 }
 
-/// Stops a word until `transaction` has ended, and says how far it came in this life of memory: nothing if it issued nothing. The caller holds the lock on
-/// the register.
+/// Stops a word until the transaction that closes it has ended, and says how far it came in this life of memory: nothing if it issued nothing. The caller
+/// holds the lock on the register.
 ///
 /// # Errors
 /// Another session is in its gate for too long.
 pub fn close(
     word: Attached<TimeSlot>,
     key: &TimeKey,
-    transaction: u64,
+    (transaction, closing): (u64, Closing),
     deadline: Instant,
 ) -> Result<Option<Floor>, Failure> {
     let slot = word.slot;
@@ -133,7 +134,7 @@ pub fn close(
     if held.is_none() {
         return Err(turn::held_up(&slot.gate));
     }
-    reuse::close(slot, transaction);
+    reuse::close(slot, transaction, closing);
     let end_state = slot.main.word.drain().max(slot.spare.word.drain());
     Ok(slot
         .taken_over
@@ -172,7 +173,7 @@ fn tags_of(database: u32, sequence: pg_sys::Oid) -> Vec<(Attached<TagSlot>, TagK
 fn end_tag(sequence: pg_sys::Oid) -> Result<(), Failure> {
     let transaction = transaction::subtransaction_number();
     let ours = process::database().to_u32();
-    for (tag, _) in tags_of(ours, sequence) {
+    for (tag, key) in tags_of(ours, sequence) {
         let slot = tag.slot;
         let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
         let urgency = Urgency::Needed { deadline };
@@ -181,10 +182,11 @@ fn end_tag(sequence: pg_sys::Oid) -> Result<(), Failure> {
         if is_gone() {
             continue;
         }
-        if held.is_none() {
+        let Some(held) = held else {
             return Err(turn::held_up(&slot.gate));
-        }
-        reuse::close(slot, transaction);
+        };
+        reuse::settle(slot, &key, &held);
+        reuse::close(slot, transaction, Closing::Drop);
         // Draining forgets it: the word's end says then how far the tag was reserved.
         if let Some((_, end, _)) = slot.left.get() {
             slot.word.publish(end, end);
@@ -273,11 +275,12 @@ fn close_place(
     let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
     let end = slot.word.hi().max(left_end);
     // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed.
-    if reuse::is_dropped(slot) {
+    if reuse::is_closed(slot) {
         slot.drain();
         directory::renew(slot, key, &held);
     }
-    reuse::close(slot, transaction::subtransaction_number());
+    reuse::settle(slot, key, &held);
+    reuse::close(slot, transaction::subtransaction_number(), Closing::Drop);
     Ok(Some(end))
 }
 
@@ -303,7 +306,7 @@ fn close_words(database: u32, kind: TimeKind) -> Result<Vec<ClosedWord>, Failure
             true => None,
             false => {
                 let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
-                close(word, &key, transaction, deadline)?
+                close(word, &key, (transaction, Closing::Drop), deadline)?
             }
         };
         let has_issued = match is_noted {

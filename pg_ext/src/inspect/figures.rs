@@ -59,7 +59,7 @@ fn keywright_tag_figures() -> TagFigures {
         let ours = process::database();
         directory::slots::<TagSlot>(|_, key| key.is_of(ours, extension.oid))
             .into_iter()
-            .filter(|(tag, key)| relation::exists(key.sequence()) && !reuse::is_dropped(tag.slot))
+            .filter(|(tag, key)| relation::exists(key.sequence()) && !reuse::is_closed(tag.slot))
             .map(|(tag, key)| {
                 let slot = tag.slot;
                 let used = slot.taken_over.load(Ordering::Relaxed);

@@ -108,10 +108,10 @@ fn take_slowly(text: &[u8], n: u64) -> Result<Taken, Failure> {
     }
 }
 
-/// The tag's entry, looked up anew where the tag was dropped since: within a transaction the server need not have said so.
+/// The tag's entry, looked up anew where the tag was changed or dropped since, or may have been: within a transaction the server need not have said so.
 fn current(text: &[u8]) -> Result<TagEntry, Failure> {
     let entry = tag_entry::of(text)?;
-    if !reuse::is_dropped(entry.slot()) {
+    if !reuse::is_closed(entry.slot()) && !reuse::is_forgotten(entry.slot()) {
         return Ok(entry);
     }
     changes::hear();

@@ -18,6 +18,7 @@ use crate::manage::lower_bound::restart;
 use crate::refill::segment_plan;
 use crate::server::{process, sequence, transaction};
 use crate::settings;
+use crate::shmem::reuse::Closing;
 use crate::shmem::slot::Slot;
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::{area, directory, reuse};
@@ -40,7 +41,7 @@ pub(super) fn hold(tag: &Tag, row: &TagRow) -> Result<(), Failure> {
 
 /// Closes and drains all words of the tag that this life of memory has, each under its gate: they go on where they were if the transaction fails, above
 /// the bound. Returns the first id above all that they may have issued or were handed over.
-pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
+pub(super) fn close(sequence: pg_sys::Oid, closing: Closing) -> Result<u64, Failure> {
     let (database, transaction) = (
         process::database().to_u32(),
         transaction::subtransaction_number(),
@@ -48,11 +49,12 @@ pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
     let mut end = 0;
     let tags =
         directory::slots::<TagSlot>(|_, key| key.is_in(database) && key.sequence() == sequence);
-    for (tag, _) in tags {
-        if reuse::is_dropped(tag.slot) {
+    for (tag, key) in tags {
+        let slot = tag.slot;
+        // What was closed for good issues nothing: it has its place to give up, at most.
+        if closing == Closing::Change && reuse::is_closed(slot) {
             continue;
         }
-        let slot = tag.slot;
         let figures = (&slot.waits, &slot.wait_us);
         let is_gone = || !tag.is_current();
         let held = turn::enter(&slot.gate, until_then(), figures, is_gone)?;
@@ -60,10 +62,11 @@ pub(super) fn close(sequence: pg_sys::Oid) -> Result<u64, Failure> {
         if is_gone() {
             continue;
         }
-        if held.is_none() {
+        let Some(held) = held else {
             return Err(turn::held_up(&slot.gate));
-        }
-        reuse::close(slot, transaction);
+        };
+        reuse::settle(slot, &key, &held);
+        reuse::close(slot, transaction, closing);
         // Draining forgets it.
         let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
         slot.drain();
@@ -83,7 +86,7 @@ pub(super) fn begin_anew(tag: &Tag, known: &Known, row: &TagRow) -> Result<(), F
         return Ok(());
     }
     hold(tag, row)?;
-    let issued = close(row.sequence)?;
+    let issued = close(row.sequence, Closing::Change)?;
     let [bound_name, _] = sequences::names_of_tag(known.id);
     match segment_plan::end_of(sequence::last(row.sequence)).max(issued) {
         // Nobody has ever taken an id of it.

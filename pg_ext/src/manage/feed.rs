@@ -122,7 +122,7 @@ fn all_untold(
         let is_wanted = tag.slot.fed.wanted.load(Ordering::Acquire) > 0
             && boot_ms.saturating_sub(told_ms) > TOLD_MS_MAX
             && tags.contains(key.tag().as_str())
-            && !reuse::is_dropped(tag.slot);
+            && !reuse::is_closed(tag.slot);
         is_wanted.then_some((tag, key, told_ms))
     })
 }
@@ -157,7 +157,7 @@ fn keywright_handed_over(tags: Option<Array<'_, &str>>) -> LastIds {
         for (tag, key) in directory::slots::<TagSlot>(|_, key| key.source() == Source::Fed) {
             let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
             let name = key.tag();
-            if floor > 0 && tags.contains(name.as_str()) && !reuse::is_dropped(tag.slot) {
+            if floor > 0 && tags.contains(name.as_str()) && !reuse::is_closed(tag.slot) {
                 let last: &mut u64 = last_ids.entry(name).or_default();
                 *last = floor.saturating_sub(1).max(*last);
             }
@@ -256,7 +256,7 @@ fn take(hand_over: &HandOver) -> Result<(), Failure> {
     }
     let tag = directory::slots::<TagSlot>(|_, its| its.is_fed_like(key))
         .into_iter()
-        .find(|(tag, _)| !reuse::is_dropped(tag.slot))
+        .find(|(tag, _)| !reuse::is_closed(tag.slot))
         .map(|(tag, _)| tag)
         .ok_or_else(|| refused(key, "nobody asked for them here"))?;
     let slot = tag.slot;

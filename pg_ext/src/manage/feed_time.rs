@@ -71,9 +71,7 @@ pub fn was_fed() -> Result<bool, Failure> {
 /// Whether a database of this server has this worker id by a hand-over.
 pub fn is_handed(worker: u32) -> bool {
     let with_it = directory::slots::<TimeSlot>(|_, key| key.fed_worker() == Some(worker));
-    with_it
-        .iter()
-        .any(|(word, _)| !reuse::is_dropped(word.slot))
+    with_it.iter().any(|(word, _)| !reuse::is_closed(word.slot))
 }
 
 fn all_untold(boot_ms: u64) -> impl Iterator<Item = (Attached<TimeSlot>, TimeKey, u64)> {
@@ -85,7 +83,7 @@ fn all_untold(boot_ms: u64) -> impl Iterator<Item = (Attached<TimeSlot>, TimeKey
         // Once more: whoever has handed time over has cleared both.
         let is_wanted = word.slot.fed.wanted.load(Ordering::Acquire) > 0
             && boot_ms.saturating_sub(told_ms) > TOLD_MS_MAX
-            && !reuse::is_dropped(word.slot);
+            && !reuse::is_closed(word.slot);
         is_wanted.then_some((word, key, told_ms))
     })
 }
@@ -175,7 +173,7 @@ fn keywright_handed_time() -> Untils {
     let found = || {
         guard::require_preload()?;
         let mut words = directory::slots::<TimeSlot>(|_, key| key.is_fed());
-        words.retain(|(word, _)| !reuse::is_dropped(word.slot));
+        words.retain(|(word, _)| !reuse::is_closed(word.slot));
         let floors = words.into_iter().filter_map(|(word, _)| {
             let fed = &word.slot.fed;
             let (worker, until_ms) = fed.floor()?;
@@ -275,7 +273,7 @@ fn take(hand_over: &HandOver) -> Result<(), Failure> {
     }
     let is_meant = |its: &TimeKey| its.is_fed_like(&hand_over.key);
     let found =
-        directory::find_as::<TimeSlot>(is_meant).filter(|(word, _)| !reuse::is_dropped(word.slot));
+        directory::find_as::<TimeSlot>(is_meant).filter(|(word, _)| !reuse::is_closed(word.slot));
     let Some((word, _)) = found else {
         return refused("nobody asked for it here");
     };

@@ -22,6 +22,7 @@ use crate::identity::bounds::Sequences;
 use crate::identity::{drops, register, uncommitted, writer};
 use crate::server::{changes, clock, log, process, role, sequence, timestamp, transaction};
 use crate::shmem::key::TimeKind;
+use crate::shmem::reuse::Closing;
 use crate::shmem::time_slot::TimeSlot;
 use crate::shmem::{directory, reuse};
 use crate::{guard, settings};
@@ -109,8 +110,8 @@ fn close_words(register: &Register, deadline: Instant) -> Result<(), Failure> {
             .is_some_and(|number| key.is_in(ours) || numbers.contains(&number))
     });
     for (word, key) in words {
-        if !reuse::is_dropped(word.slot) {
-            drops::close(word, &key, transaction, deadline)?;
+        if !reuse::is_closed(word.slot) {
+            drops::close(word, &key, (transaction, Closing::Change), deadline)?;
         }
     }
     Ok(())

@@ -46,6 +46,7 @@ use crate::refill::{fed, segment, segment_plan};
 use crate::server::{changes, clock, cluster, log, process, sequence};
 use crate::shmem::area::Feeding;
 use crate::shmem::key::Source;
+use crate::shmem::reuse::Closing;
 use crate::{arguments, guard, settings};
 
 type Standing = TableIterator<
@@ -244,7 +245,7 @@ fn move_to_fed(tag: &Tag, number: u32) -> Result<i64, Failure> {
     let step = row.step.get();
     let of_tag = (tag.as_str().to_owned(), step, known.hidden.is_some());
     let gap = segment::gap_of(&of_tag, (bound, note), &writer::current())?;
-    let issued = close(row.sequence)?;
+    let issued = close(row.sequence, Closing::Drop)?;
     let end = segment_plan::end_of(bound).max(issued).max(row.start);
     // Of a tag that begins at 0 and was never used 0 is left out: nothing lies below it.
     let last = flush::last_of(end.saturating_add(gap).max(1))?;
@@ -296,7 +297,8 @@ fn move_to_native(
     {
         return Err(fed::another_key_space(tag.as_str()));
     }
-    let had = close(row.sequence)?.max(segment_plan::end_of(sequence::last(row.sequence)));
+    let closed_end = close(row.sequence, Closing::Drop)?;
+    let had = closed_end.max(segment_plan::end_of(sequence::last(row.sequence)));
     let end = segment_plan::end_of(Some(above));
     if end < had {
         return Err(Failure::new(

@@ -211,7 +211,7 @@ pub fn handed_over_to(id: i32) -> Option<i64> {
     });
     let (tag, _) = fed
         .into_iter()
-        .find(|(tag, _)| !reuse::is_dropped(tag.slot))?;
+        .find(|(tag, _)| !reuse::is_closed(tag.slot))?;
     let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
     (floor > 0).then(|| floor.saturating_sub(1).cast_signed())
 }

@@ -46,7 +46,7 @@ pub fn stop(entry: &TimeEntry) -> Vec<Floor> {
         // A word that was passed on meanwhile had issued nothing that is not recorded.
         let is_used = sibling.is_current() && sibling.slot.taken_over.load(Ordering::Relaxed);
         // Who dropped it noted in the register how far it came, more exactly than can be told of a drained word.
-        let is_noted = reuse::is_dropped(sibling.slot);
+        let is_noted = reuse::is_closed(sibling.slot);
         (is_used && !is_noted).then(|| Floor::below_state(key.layout, end_state))
     };
     of(entry).into_iter().filter_map(stop).collect()

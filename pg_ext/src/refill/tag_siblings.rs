@@ -15,7 +15,7 @@ use crate::shmem::{directory, reuse};
 fn of(key: &TagKey) -> impl Iterator<Item = (TagKey, u64)> {
     directory::slots::<TagSlot>(|_, its| its.shares_ids_with(key) && its != key)
         .into_iter()
-        .filter(|(tag, _)| !reuse::is_dropped(tag.slot))
+        .filter(|(tag, _)| !reuse::is_closed(tag.slot))
         .map(|(tag, its)| (its, tag.slot.word.hi()))
 }
 

@@ -85,7 +85,7 @@ pub fn extend(
         cache::forget();
         return Ok(Extended::Yes);
     }
-    if reuse::is_dropped(slot) {
+    if reuse::is_closed(slot) {
         // The sequence is there, so it was not dropped but lowered; what the word issued counts as forgotten.
         directory::renew(slot, entry.key, &held);
         cache::forget();
@@ -104,13 +104,24 @@ fn is_still_ours(entry: &TimeEntry) -> Result<bool, Failure> {
 ///
 /// A word that this database had not used before was not there to be closed: so the database is asked for, too.
 fn is_being_dropped(slot: &TimeSlot) -> bool {
-    let is_open = |transaction: u64| {
-        transaction != 0
-            && !transaction::is_own(transaction::short_number(transaction))
-            && transaction::outcome(transaction) == Outcome::Open
+    let closed_by = slot.closed_by().load(Ordering::Acquire);
+    if closed_by != 0 && !is_own(closed_by) && transaction::outcome(closed_by) == Outcome::Open {
+        return true;
+    }
+    let Some(dropped_by) = area::dropped_by(process::database().to_u32()) else {
+        return false;
     };
-    is_open(slot.closed_by().load(Ordering::Acquire))
-        || area::dropped_by(process::database().to_u32()).is_some_and(is_open)
+    match transaction::outcome(dropped_by) {
+        Outcome::Open => !is_own(dropped_by),
+        Outcome::Committed | Outcome::Failed | Outcome::Forgotten => {
+            area::forget_drop(dropped_by);
+            false
+        }
+    }
+}
+
+fn is_own(transaction: u64) -> bool {
+    transaction::is_own(transaction::short_number(transaction))
 }
 
 /// Waits for the locks that an extension needs, outside the gate: who has them may be waiting for it. They are kept until the
@@ -157,8 +168,10 @@ fn reopen(entry: &TimeEntry) -> Result<(), Failure> {
         return Ok(());
     }
     match transaction::outcome(transaction) {
+        // One that is forgotten may have committed: all that it noted is taken over, and the word goes on no lower than before.
         Outcome::Failed | Outcome::Forgotten => {
             slot.forget_bounds();
+            slot.dropped_by().store(0, Ordering::Release);
             slot.closed_by().store(0, Ordering::Release);
             Ok(())
         }

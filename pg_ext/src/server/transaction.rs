@@ -1,5 +1,6 @@
 //! Transactions: their numbers, what became of them, what they wrote, and their end.
 
+use keywright_core::age::Age;
 use pgrx::pg_sys;
 
 use crate::server::backend::BackendCell;
@@ -39,7 +40,7 @@ pub enum Outcome {
     Committed,
     /// It was rolled back, or ended with its session.
     Failed,
-    /// It ended so long ago that the server does not know any more.
+    /// It ended so long ago that the server does not know any more: it may have committed.
     Forgotten,
 }
 
@@ -49,26 +50,34 @@ pub fn short_number(transaction: u64) -> u32 {
 }
 
 /// What became of the transaction with that number.
+///
+/// No lock keeps the server from cutting off its log of commits meanwhile: then, very rarely, the look-up raises the server's own error ("could not access
+/// status of transaction").
 pub fn outcome(transaction: u64) -> Outcome {
-    let number = pg_sys::TransactionId::from(short_number(transaction));
-    // SAFETY: looking a transaction up; the log of commits is asked only for those that it still has, which the shared lock
-    // keeps so.
-    unsafe {
-        if pg_sys::TransactionIdIsInProgress(number) {
-            return Outcome::Open;
-        }
+    // SAFETY: the server sets the pointer when it sets up its shared memory, before any session asks.
+    let (next, variables) = unsafe {
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         let variables = pg_sys::TransamVariables;
         #[cfg(not(any(feature = "pg17", feature = "pg18")))]
         let variables = pg_sys::ShmemVariableCache;
-        let next = (*variables).nextXid.value;
-        let is_recent = transaction < next
-            && next - transaction <= u64::from(u32::MAX)
-            && !pg_sys::TransactionIdPrecedes(number, (*variables).oldestClogXid);
-        match is_recent {
-            false => Outcome::Forgotten,
-            true if pg_sys::TransactionIdDidCommit(number) => Outcome::Committed,
-            true => Outcome::Failed,
+        ((*variables).nextXid.value, variables)
+    };
+    match Age::of(transaction, next) {
+        Age::Coming => return Outcome::Open,
+        // The server would take it for one that is to come, which counts as open.
+        Age::Past => return Outcome::Forgotten,
+        Age::Known => {}
+    }
+    let number = pg_sys::TransactionId::from(short_number(transaction));
+    // SAFETY: as above; the transaction is among those that the server compares, and its log of commits is asked only for what it still has.
+    unsafe {
+        if pg_sys::TransactionIdIsInProgress(number) {
+            return Outcome::Open;
+        }
+        match pg_sys::TransactionIdPrecedes(number, (*variables).oldestClogXid) {
+            true => Outcome::Forgotten,
+            false if pg_sys::TransactionIdDidCommit(number) => Outcome::Committed,
+            false => Outcome::Failed,
         }
     }
 }

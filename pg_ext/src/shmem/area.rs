@@ -25,7 +25,7 @@ pub struct Directory {
     pub(super) words_max: u32,
     pub(super) tags_used: AtomicU32,
     pub(super) words_used: AtomicU32,
-    /// The database that was dropped last, or is being dropped now, and the transaction that drops it.
+    /// The database that was dropped last, or is being dropped now, and the transaction that drops it; 0: it has ended.
     pub(super) dropped: AtomicU32,
     pub(super) dropped_by: AtomicU64,
 }
@@ -118,11 +118,20 @@ pub fn announce_drop(database: u32, transaction: u64) {
     }
 }
 
-/// The transaction that drops the database, or did, if it is the one of which was told last.
+/// The transaction that drops the database, or did, if it is the one of which was told last and has not been forgotten.
 pub fn dropped_by(database: u32) -> Option<u64> {
     let directory = AREA.get()?.directory;
-    (directory.dropped.load(Ordering::Acquire) == database)
-        .then(|| directory.dropped_by.load(Ordering::Relaxed))
+    let is_meant = directory.dropped.load(Ordering::Acquire) == database;
+    let transaction = directory.dropped_by.load(Ordering::Relaxed);
+    (is_meant && transaction != 0).then_some(transaction)
+}
+
+/// The transaction that was to drop a database has ended, and nobody need ask what became of it any more. Who announces another drop meanwhile is heard.
+pub fn forget_drop(transaction: u64) {
+    if let Some(area) = AREA.get() {
+        let dropped_by = &area.directory.dropped_by;
+        let _ = dropped_by.compare_exchange(transaction, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
 }
 
 /// Whether the server preloaded this library.

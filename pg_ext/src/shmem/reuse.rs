@@ -8,16 +8,56 @@ use keywright_core::register::{Floor, Register, Use};
 use crate::server::security_label::{self, Labelled};
 use crate::server::transaction::{self, Outcome};
 use crate::shmem::directory::{self, Full, Keyed};
-use crate::shmem::key::{TagKey, TimeKey};
+use crate::shmem::gate::Held;
+use crate::shmem::key::{Source, TagKey, TimeKey};
 use crate::shmem::slot::{Attached, Slot};
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::time_slot::TimeSlot;
 
 /// The slot of a tag; `None` when the server did not preload the library.
 pub fn tag_slot(key: &TagKey) -> Option<Result<Attached<TagSlot>, Full>> {
-    attach_or_reuse(key, |slot: &TagSlot, _| {
+    let found = attach_or_reuse(key, |slot: &TagSlot, _| {
         is_dropped(slot) || is_only_left(slot)
-    })
+    })?;
+    Some(found.map(|found| settled(found, key)))
+}
+
+/// See [`settle`]. Somebody in the gate may be settling it, or the next look-up does.
+fn settled(found: Attached<TagSlot>, key: &TagKey) -> Attached<TagSlot> {
+    let slot = found.slot;
+    if !is_forgotten(slot) {
+        return found;
+    }
+    match slot.gate().try_enter() {
+        Some(held) if found.is_current() => {
+            settle(slot, key, &held);
+            Attached::now(slot)
+        }
+        Some(_) | None => found,
+    }
+}
+
+/// Where a tag's slot was closed so long ago that nothing tells whether for good, it is passed on to the key that it has. If it was, what sessions know of
+/// a native tag is worth nothing: another generation tells them. It goes on above its sequence, which is no lower than what was reserved; where somebody
+/// has lowered it, that is noticed as before. Not while somebody drops the database, whose note it would wipe off.
+pub fn settle(slot: &'static TagSlot, key: &TagKey, held: &Held<'_>) {
+    if !is_forgotten(slot) || outcome_of(&slot.database_closed_by) == Some(Outcome::Open) {
+        return;
+    }
+    match key.source() {
+        Source::Native => {
+            let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
+            let end = slot.word.hi().max(left_end);
+            slot.drain();
+            directory::renew(slot, key, held);
+            slot.word.publish(end, end);
+        }
+        // What was handed over is nobody else's, whoever issues it; and how far that went memory alone knows.
+        Source::Fed => {
+            reopen(&slot.dropped_by, &[Outcome::Forgotten]);
+            reopen(&slot.closed_by, &[Outcome::Forgotten]);
+        }
+    }
 }
 
 /// Whether nothing but what was left at the last stop is in it: no id of it was issued since, and its bound is on disk.
@@ -41,7 +81,7 @@ pub fn time_slot(key: &TimeKey) -> Option<Result<Attached<TimeSlot>, Full>> {
 /// did not preload the library.
 pub fn fed_slot(key: &TimeKey) -> Option<Result<Keyed<TimeSlot>, Full>> {
     match directory::attach_as(key, |its: &TimeKey| its.is_fed_like(key))? {
-        Ok((found, its)) if !is_dropped(found.slot) => Some(Ok((found, its))),
+        Ok((found, its)) if !is_closed(found.slot) => Some(Ok((found, its))),
         // Of a database with the same object id that was dropped.
         Ok((found, its)) => Some(Ok((renewed(found, &its), its))),
         Err(_) => time_slot(key).map(|found| found.map(|found| (found, *key))),
@@ -69,42 +109,66 @@ fn attach_or_reuse<S: Slot>(
     Some(Err(full))
 }
 
-/// A slot that was closed for good, if the very same key comes again: a tag that was changed; a database that was made anew with the same object id, of
-/// a template that has the others. It is passed on as to any other key.
+/// A slot that was closed for good, if the very same key comes again: a tag or a bound that was changed; a database that was made anew with the same object
+/// id, of a template that has the others. It is passed on as to any other key.
 fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
-    if !is_dropped(found.slot) {
+    if !is_closed(found.slot) {
         return found;
     }
     // Somebody in the gate is renewing it, and finds it closed no more; else the next look-up does.
     let Some(held) = found.slot.gate().try_enter() else {
         return found;
     };
-    if !found.is_current() || !is_dropped(found.slot) {
+    if !found.is_current() || !is_closed(found.slot) {
         return found;
     }
     found.slot.drain();
     directory::renew(found.slot, key, &held)
 }
 
-/// Whether what the slot belonged to was dropped, for good. Who dropped it noted in the same transaction how far it had come.
-pub fn is_dropped(slot: &impl Slot) -> bool {
+/// Whether the slot was closed for good: nothing more is issued of it. Who closed it noted in the same transaction how far it had come.
+pub fn is_closed(slot: &impl Slot) -> bool {
     is_committed(slot.closed_by()) || slot.database_closed_by().is_some_and(is_committed)
 }
 
+/// Whether what the slot belonged to was dropped, for good, or has its ids from elsewhere now: another key may have the place. One that is forgotten may
+/// have failed, and its place stays.
+fn is_dropped(slot: &impl Slot) -> bool {
+    is_committed(slot.dropped_by()) || slot.database_closed_by().is_some_and(is_committed)
+}
+
+/// Whether a tag was changed or dropped, and the server has forgotten whether for good.
+pub fn is_forgotten(slot: &TagSlot) -> bool {
+    outcome_of(&slot.closed_by) == Some(Outcome::Forgotten)
+}
+
+/// What became of the transaction that is noted, if one is.
+fn outcome_of(closed_by: &AtomicU64) -> Option<Outcome> {
+    let transaction = closed_by.load(Ordering::Acquire);
+    (transaction != 0).then(|| transaction::outcome(transaction))
+}
+
 fn is_committed(closed_by: &AtomicU64) -> bool {
-    match closed_by.load(Ordering::Acquire) {
-        0 => false,
-        transaction => match transaction::outcome(transaction) {
-            Outcome::Committed => true,
-            Outcome::Open | Outcome::Failed | Outcome::Forgotten => false,
-        },
-    }
+    outcome_of(closed_by) == Some(Outcome::Committed)
+}
+
+/// What becomes of what a closed slot belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// It changes, and goes on in its place.
+    Change,
+    /// It is dropped, or has its ids from elsewhere.
+    Drop,
 }
 
 /// Notes that `transaction`, this one or a part of it, closes the slot. The caller holds a lock that keeps all others who close it away until the
 /// transaction ends: that on the register for a time word; for a tag one on its sequence that conflicts with those of the others, or its row, too.
-pub fn close(slot: &impl Slot, transaction: u64) {
+pub fn close(slot: &impl Slot, transaction: u64, closing: Closing) {
     note(slot.closed_by(), transaction);
+    match closing {
+        Closing::Change => {}
+        Closing::Drop => note(slot.dropped_by(), transaction),
+    }
 }
 
 /// The same of a tag whose database is dropped. The caller holds the lock on the register, which whoever changes the tag need not.
@@ -113,7 +177,8 @@ pub fn close_with_database(slot: &TagSlot, transaction: u64) {
 }
 
 /// What was noted before stays if it is for good, or may become so. One that is open is an earlier part of this very transaction, which holds the lock: it
-/// commits if this part does, and also where this part is undone. Those that failed count no more.
+/// commits if this part does, and also where this part is undone. Those that failed count no more, nor do those that are forgotten: a tag was settled
+/// before, and a time word goes on above all that it issued, whether it was closed for good or not.
 fn note(closed_by: &AtomicU64, transaction: u64) {
     let earlier = closed_by.load(Ordering::Acquire);
     let stays = earlier != 0
@@ -129,21 +194,22 @@ fn note(closed_by: &AtomicU64, transaction: u64) {
 /// Has a tag's slot be as any other again where the transaction that closed it failed, and says whether one did that changes or drops the tag. Who
 /// closes it meanwhile notes another transaction, which stays.
 pub fn reopen_tag(slot: &TagSlot) -> bool {
-    reopen(&slot.database_closed_by);
-    reopen(&slot.closed_by)
+    // Who asks is in the database: what was to drop it failed.
+    reopen(
+        &slot.database_closed_by,
+        &[Outcome::Failed, Outcome::Forgotten],
+    );
+    reopen(&slot.dropped_by, &[Outcome::Failed]);
+    reopen(&slot.closed_by, &[Outcome::Failed])
 }
 
-fn reopen(closed_by: &AtomicU64) -> bool {
+fn reopen(closed_by: &AtomicU64, after: &[Outcome]) -> bool {
     let transaction = closed_by.load(Ordering::Acquire);
-    if transaction == 0 {
-        return false;
-    }
-    match transaction::outcome(transaction) {
-        Outcome::Failed | Outcome::Forgotten => closed_by
+    transaction != 0
+        && after.contains(&transaction::outcome(transaction))
+        && closed_by
             .compare_exchange(transaction, 0, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok(),
-        Outcome::Open | Outcome::Committed => false,
-    }
+            .is_ok()
 }
 
 /// The register, if it is as it was committed last: what this transaction wrote may yet be undone.

@@ -22,6 +22,9 @@ pub trait Slot: Sync + Sized + 'static {
     fn generation(&self) -> &Generation;
     /// The transaction that closes the slot: nothing more is issued of it once that has committed. 0 when none does.
     fn closed_by(&self) -> &AtomicU64;
+    /// The one that drops what the slot belongs to, or gives it its ids elsewhere: once that has committed, the place is free for another key. What
+    /// only changes goes on in its place. 0 when none does.
+    fn dropped_by(&self) -> &AtomicU64;
     /// The one that drops the database, where it is noted by itself.
     fn database_closed_by(&self) -> Option<&AtomicU64>;
     /// Gives up all that may still be issued.
@@ -55,6 +58,9 @@ impl Slot for TagSlot {
     fn closed_by(&self) -> &AtomicU64 {
         &self.closed_by
     }
+    fn dropped_by(&self) -> &AtomicU64 {
+        &self.dropped_by
+    }
     fn database_closed_by(&self) -> Option<&AtomicU64> {
         Some(&self.database_closed_by)
     }
@@ -72,6 +78,7 @@ impl Slot for TagSlot {
             numbers: [
                 &self.refill_at,
                 &self.closed_by,
+                &self.dropped_by,
                 &self.database_closed_by,
                 &self.attempted_start,
                 &self.attempted_end,
@@ -112,6 +119,9 @@ impl Slot for TimeSlot {
     fn closed_by(&self) -> &AtomicU64 {
         &self.closed_by
     }
+    fn dropped_by(&self) -> &AtomicU64 {
+        &self.dropped_by
+    }
     fn database_closed_by(&self) -> Option<&AtomicU64> {
         // Whoever closes a time word holds the lock on the register.
         None
@@ -132,6 +142,7 @@ impl Slot for TimeSlot {
                 &main.extend_at,
                 &spare.extend_at,
                 &self.closed_by,
+                &self.dropped_by,
                 &self.left_by,
                 &self.issued,
                 &self.refills,

@@ -131,6 +131,8 @@ pub struct TagSlot {
     pub taken_over: AtomicBool,
     /// The transaction that closes the tag: it drops it, or changes what its ids are; 0 when none does.
     pub(super) closed_by: AtomicU64,
+    /// The one of these that drops it, or gives it ids from elsewhere; 0 when none does.
+    pub(super) dropped_by: AtomicU64,
     /// The one that drops the database; 0 when none does. It stands by itself: no lock keeps both kinds apart, and either may commit where the other fails.
     pub(super) database_closed_by: AtomicU64,
     pub(super) key: UnsafeCell<TagKey>,

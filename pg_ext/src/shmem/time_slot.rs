@@ -39,8 +39,10 @@ pub struct TimeSlot {
     pub highest_ms: AtomicI64,
     /// Set once the bound has been taken over since the server started.
     pub taken_over: AtomicBool,
-    /// The transaction that drops what the slot belongs to; 0 when none does.
+    /// The transaction that drops what the slot belongs to, or lowers its bound; 0 when none does.
     pub(super) closed_by: AtomicU64,
+    /// The one that drops it; 0 when none does.
+    pub(super) dropped_by: AtomicU64,
     /// The transaction that gives the number up, or takes it from the database; 0: none does, or who issues has looked anew since.
     pub left_by: AtomicU64,
     /// The spare worker's word.

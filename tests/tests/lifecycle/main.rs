@@ -2,7 +2,9 @@
 
 mod closings;
 mod dropped_tags;
+mod forgotten;
 mod made_again;
+mod places;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};

@@ -1,0 +1,63 @@
+//! Places in shared memory, where there are no more: what changes keeps its own, and what is dropped leaves it to others.
+
+use keywright_testkit::{PgServer, Result, expect_sql_error, query_i64};
+use postgres::Client;
+
+fn next(client: &mut Client, tag: u32) -> std::result::Result<i64, postgres::Error> {
+    query_i64(client, &format!("SELECT next_biz_id('tag{tag}')"))
+}
+
+#[test]
+fn a_tag_that_was_changed_keeps_its_place() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("keywright.tags_max", "3")
+        .start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.create_tag('tag' || n) FROM generate_series(1, 5) n",
+    )?;
+    for tag in 1..=3 {
+        assert_eq!(next(&mut client, tag)?, 1);
+    }
+    let mut last = 1;
+    for change in ["max => 1000000", "increment => 3, remainder => 1"] {
+        client.batch_execute(&format!("SELECT keywright.alter_tag('tag2', {change})"))?;
+        expect_sql_error(
+            next(&mut client, 4),
+            "53400",
+            "no room in shared memory for tag \"tag4\"",
+        );
+        let id = next(&mut client, 2)?;
+        assert!(id > last, "{change}: {id} after {last}");
+        last = id;
+    }
+    client.batch_execute("SELECT keywright.drop_tag('tag2')")?;
+    assert_eq!(next(&mut client, 4)?, 1);
+    // Changed and dropped by one transaction, which has then done both.
+    client.batch_execute(
+        "SELECT keywright.alter_tag('tag3', max => 1000000); SELECT keywright.drop_tag('tag3')",
+    )?;
+    assert_eq!(next(&mut client, 5)?, 1);
+    Ok(())
+}
+
+#[test]
+fn words_whose_bounds_were_lowered_keep_their_places() -> Result<()> {
+    const IDS: &str = "SELECT snowflake_id(), readable_id('ORD')";
+    let server = PgServer::builder()
+        .setting("keywright.workers_max", "2")
+        .start()?;
+    let mut one = server.client("postgres")?;
+    one.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1, above => now() + interval '2 hours')",
+    )?;
+    one.batch_execute(IDS)?;
+    one.batch_execute("CREATE DATABASE two")?;
+    let mut two = server.client("two")?;
+    two.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_worker_id(2)")?;
+    one.batch_execute("SELECT keywright.lower_bound(now() + interval '1 minute')")?;
+    let refused = query_i64(&mut two, "SELECT snowflake_id()");
+    expect_sql_error(refused, "53400", "no room in shared memory");
+    one.batch_execute(IDS)?;
+    Ok(())
+}
