@@ -1,7 +1,7 @@
 //! `SECURITY LABEL FOR keywright`, as a restored dump writes it. A registered label provider would make SECURITY LABEL ask for
 //! FOR in every session, also for the labels of others; so none is registered, and the one statement that concerns us is
 //! carried out here. Every other statement goes to the server untouched; after one that altered a table or a sequence we look whether it
-//! was one of ours.
+//! was one of ours. A copy of a database with a chosen object id is refused.
 
 use std::ffi::{CStr, c_char};
 
@@ -72,6 +72,9 @@ unsafe extern "C-unwind" fn on_utility(
                 set_label(label);
                 return;
             }
+        }
+        if (*tree).type_ == pg_sys::NodeTag::T_CreatedbStmt {
+            check_new_database(tree.cast());
         }
         let altered = (*tree).type_;
         let is_displaced = match altered {
@@ -174,18 +177,56 @@ unsafe fn relation_of(name: *const pg_sys::RangeVar) -> pg_sys::Oid {
 /// # Safety
 /// `options` must be null or a list of the grammar's options.
 unsafe fn changes_counter(options: *const pg_sys::List) -> bool {
-    if options.is_null() {
-        return false;
+    // SAFETY: as the caller says; each option has a name.
+    unsafe {
+        let mut options = options_of(options).into_iter();
+        options.any(|option| CStr::from_ptr((*option).defname) != c"owned_by")
     }
-    // SAFETY: the list has as many elements as it says, and each is an option with a name, as the grammar makes them.
+}
+
+/// The options of a statement.
+///
+/// # Safety
+/// `options` must be null or a list of the grammar's options.
+unsafe fn options_of(options: *const pg_sys::List) -> Vec<*mut pg_sys::DefElem> {
+    if options.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the list has as many elements as it says, and each is an option, as the grammar makes them.
     unsafe {
         let count = usize::try_from((*options).length).unwrap_or(0);
-        (0..count).any(|place| {
-            let option = (*(*options).elements.add(place))
-                .ptr_value
-                .cast::<pg_sys::DefElem>();
-            CStr::from_ptr((*option).defname) != c"owned_by"
-        })
+        (0..count)
+            .map(|place| {
+                (*(*options).elements.add(place))
+                    .ptr_value
+                    .cast::<pg_sys::DefElem>()
+            })
+            .collect()
+    }
+}
+
+/// Looks at a CREATE DATABASE before it is carried out: whether it copies a database, and gives the copy an object id that somebody chose. What the server has
+/// for templates itself is nobody's copy; pg_upgrade names template0.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn check_new_database(statement: *const pg_sys::CreatedbStmt) {
+    const TEMPLATES: [&CStr; 2] = [c"template0", c"template1"];
+    // SAFETY: the tag said which structure of the grammar's the statement is, and each option has a name. The server's function reads a name as CREATE DATABASE
+    // does, or raises an error as that would.
+    let (is_copy, has_oid) = unsafe {
+        let (mut is_copy, mut has_oid) = (false, false);
+        for option in options_of((*statement).options) {
+            let name = CStr::from_ptr((*option).defname);
+            has_oid |= name == c"oid";
+            // Without a value it is DEFAULT, which is template1.
+            if name == c"template" && !(*option).arg.is_null() {
+                let template = CStr::from_ptr(pg_sys::defGetString(option));
+                is_copy |= !TEMPLATES.contains(&template);
+            }
+        }
+        (is_copy, has_oid)
+    };
+    if is_copy && has_oid {
+        own_tables::refuse_chosen_oid().or_raise();
     }
 }
 

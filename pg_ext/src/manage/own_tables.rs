@@ -110,6 +110,20 @@ pub fn refuse_displaced() -> Result<(), Failure> {
     Err(refused("the names of its tables and sequences"))
 }
 
+/// Refuses a copy of a database with an object id that somebody chose: with that of a database which was dropped it would pass for it, and its tags would go on
+/// where they were when the copy was made.
+///
+/// # Errors
+/// Always.
+pub fn refuse_chosen_oid() -> Result<(), Failure> {
+    Err(Failure::new(
+        Cause::OwnTables,
+        "a copy of a database is given no object id: ids could come twice",
+    )
+    .detail("With the object id of a database that was dropped, its copy would pass for it, and issue ids of its tags once more.")
+    .hint("Leave OID out, or make the database from template0."))
+}
+
 /// Takes from everybody but its owner what the installation's default privileges gave of a sequence of keywright: whoever may set it back
 /// has ids come twice.
 ///
