@@ -110,11 +110,17 @@ pub enum ReadableError {
         /// The moment as written, milliseconds.
         written_ms: i64,
     },
-    /// Not 27 ASCII characters.
+    /// More characters than 27, or fewer.
     #[error("a readable id has {ID_BYTES} characters, not {characters}")]
     Length {
         /// Its characters, at most 1000 counted.
         characters: usize,
+    },
+    /// One of them is not ASCII.
+    #[error("a readable id has {ID_BYTES} ASCII characters, and U+{:04X} is none", u32::from(*character))]
+    NotAscii {
+        /// The first that is not.
+        character: char,
     },
     /// The first 15 characters are not a moment.
     #[error("{text:?} is not a moment of the form yyMMddHHmmssSSS")]
@@ -206,10 +212,12 @@ pub fn format(
 /// # Errors
 /// [`ReadableError`] for anything that [`fn@format`] does not write.
 pub fn parse(text: &str, zone: Zone) -> Result<ReadableParts, ReadableError> {
-    if text.len() != ID_BYTES || !text.is_ascii() {
-        return Err(ReadableError::Length {
-            characters: text.chars().take(1000).count(),
-        });
+    let characters = text.chars().take(1000).count();
+    if characters != ID_BYTES {
+        return Err(ReadableError::Length { characters });
+    }
+    if let Some(character) = text.chars().find(|character| !character.is_ascii()) {
+        return Err(ReadableError::NotAscii { character });
     }
     let (time, rest) = text.split_at(TIME_DIGITS);
     let (biz, number) = rest.split_at(Biz::BYTES_MAX);

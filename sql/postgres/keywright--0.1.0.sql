@@ -173,17 +173,18 @@ COMMENT ON FUNCTION @extschema@.uuid_v3(bytea) IS 'the UUID of version 3 of byte
 CREATE FUNCTION @extschema@.uuid_v3(namespace uuid, name bytea) RETURNS uuid
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_uuid_v3_wrapper';
 COMMENT ON FUNCTION @extschema@.uuid_v3(uuid, bytea) IS 'the UUID of version 3 (MD5) of a name, as bytes';
+-- Read once, when they are made: the schema may get another name.
 CREATE FUNCTION @extschema@.uuid_v3(namespace uuid, name text) RETURNS uuid
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
-    $$SELECT @extschema@.uuid_v3(namespace, pg_catalog.convert_to(name, 'UTF8'))$$;
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN @extschema@.uuid_v3(namespace, pg_catalog.convert_to(name, 'UTF8'));
 COMMENT ON FUNCTION @extschema@.uuid_v3(uuid, text) IS 'the UUID of version 3 (MD5) of a name, in UTF-8';
 
 CREATE FUNCTION @extschema@.uuid_v5(namespace uuid, name bytea) RETURNS uuid
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_uuid_v5_wrapper';
 COMMENT ON FUNCTION @extschema@.uuid_v5(uuid, bytea) IS 'the UUID of version 5 (SHA-1) of a name, as bytes';
 CREATE FUNCTION @extschema@.uuid_v5(namespace uuid, name text) RETURNS uuid
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
-    $$SELECT @extschema@.uuid_v5(namespace, pg_catalog.convert_to(name, 'UTF8'))$$;
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN @extschema@.uuid_v5(namespace, pg_catalog.convert_to(name, 'UTF8'));
 COMMENT ON FUNCTION @extschema@.uuid_v5(uuid, text) IS 'the UUID of version 5 (SHA-1) of a name, in UTF-8';
 
 -- ---------------------------------------------------------------------------------------------------------------

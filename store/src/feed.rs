@@ -4,18 +4,19 @@
 //! asked. Whatever becomes of the hand-over, the range counts as used: it is never handed back, and never sent a second time. So it does
 //! not matter how many programs feed a server, nor when they end.
 
+mod feeder;
 mod server;
 mod time;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag, TagExhausted};
 use tokio::time::{Instant, sleep};
-use tracing::{debug, info, warn};
+use tracing::debug;
 
 use crate::backoff::Backoff;
 use crate::failure::Failure;
@@ -23,93 +24,12 @@ use crate::reserve::StepTrack;
 use crate::settings::{FeedSettings, Limits, SnowflakeSettings};
 use crate::store::Store;
 use crate::store::tag_request::{Granted, ReservationRequest};
+pub use feeder::FeedStats;
+pub(crate) use feeder::Feeder;
 use server::{Demand, Refused, Server};
 
 /// Who wants something is told of again within seconds; who was not for so long wants nothing any more.
 const FORGOTTEN: Duration = Duration::from_secs(10);
-
-/// Figures of one server that is fed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FeedStats {
-    /// Where it is.
-    pub server: String,
-    /// Whether it answered when it was last asked what it wants.
-    pub is_up: bool,
-    /// Ranges that it took, of ids and of time.
-    pub ranges: u64,
-    /// Ids in them.
-    pub ids: u64,
-    /// Ranges that were lost: it did not take them, or did not answer.
-    pub lost: u64,
-    /// What keeps it from being fed.
-    pub trouble: Option<String>,
-}
-
-/// What a program does for one server.
-#[derive(Debug)]
-pub(crate) struct Feeder {
-    settings: FeedSettings,
-    is_up: AtomicBool,
-    is_closed: AtomicBool,
-    ranges: AtomicU64,
-    ids: AtomicU64,
-    lost: AtomicU64,
-    trouble: Mutex<Option<String>>,
-}
-
-impl Feeder {
-    pub(crate) fn new(settings: FeedSettings) -> Self {
-        Self {
-            settings,
-            is_up: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
-            ranges: AtomicU64::new(0),
-            ids: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            trouble: Mutex::new(None),
-        }
-    }
-
-    pub(crate) fn stats(&self) -> FeedStats {
-        let figure = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        FeedStats {
-            server: self.settings.address.clone(),
-            is_up: self.is_up.load(Ordering::Relaxed),
-            ranges: figure(&self.ranges),
-            ids: figure(&self.ids),
-            lost: figure(&self.lost),
-            trouble: self.lock().clone(),
-        }
-    }
-
-    /// Nothing more is handed over.
-    pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The first of a kind is news, its repetitions are not.
-    fn failed(&self, failure: &Failure) {
-        let server = &self.settings.address;
-        let told = failure.to_string();
-        let mut trouble = self.lock();
-        if trouble.as_ref() == Some(&told) {
-            debug!(server, cause = failure.cause().name(), %failure, "still not fed");
-        } else {
-            warn!(server, cause = failure.cause().name(), %failure, "cannot feed");
-        }
-        *trouble = Some(told);
-    }
-
-    fn succeeded(&self) {
-        if self.lock().take().is_some() {
-            info!(server = self.settings.address, "feeding again");
-        }
-    }
-}
 
 /// What is known of one tag.
 #[derive(Debug)]

@@ -280,7 +280,11 @@ fn ids_and_moments_that_are_of_no_layout() -> Result<()> {
         ("''", "27 characters, not 0"),
         ("'{10 kB}'", "27 characters"),
         ("'260102030405006abc_0000000'", "27 characters, not 26"),
-        ("'ä60102030405006abc_0000000'", "27 characters"),
+        ("'ä60102030405006abc_0000000'", "27 characters, not 26"),
+        (
+            "'ä60102030405006abc_00000000'",
+            "27 ASCII characters, and U+00E4",
+        ),
         ("'261302030405006abc_00000000'", "not a moment"),
         ("'260230030405006abc_00000000'", "not a moment"),
         ("'26013003040500-abc_00000000'", "not a moment"),

@@ -54,6 +54,24 @@ fn names_have_the_uuids_that_others_give_them() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn functions_go_on_in_a_schema_that_was_renamed() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute(
+        "CREATE SCHEMA \"My Schema\"; CREATE EXTENSION keywright SCHEMA \"My Schema\"; \
+         ALTER SCHEMA \"My Schema\" RENAME TO other",
+    )?;
+    for (version, uuid) in [
+        ("v3", "5df41881-3aed-3515-88a7-2f4a814cf09e"),
+        ("v5", "2ed6657d-e927-568b-95e1-2665a8aea6a2"),
+    ] {
+        let expression = format!("other.uuid_{version}({DNS}, 'www.example.com'::text)");
+        assert_eq!(text(&mut client, &expression)?, uuid);
+    }
+    Ok(())
+}
+
 /// A name is hashed in UTF-8 whatever the database is in.
 #[test]
 fn names_of_another_encoding_are_the_same_names() -> Result<()> {

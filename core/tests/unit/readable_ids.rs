@@ -90,6 +90,11 @@ fn foreign_texts_are_refused() {
         readable::parse("21082104030229éORD_6710886", Zone::UTC),
         Err(ReadableError::Length { .. })
     ));
+    let foreign = readable::parse("21082104030229éORD_67108860", Zone::UTC).err();
+    assert_eq!(
+        foreign.map(|error| error.to_string()),
+        Some("a readable id has 27 ASCII characters, and U+00E9 is none".to_owned())
+    );
     assert!(matches!(
         readable::format(0, &biz("A"), 0, 0),
         Err(ReadableError::Year { written_ms: 0 })

@@ -140,7 +140,7 @@ type ReadableFields = TableIterator<
 fn readable_fields(id: &[u8], zone: Zone) -> Result<ReadableFields, Failure> {
     let foreign = |message: String| {
         Failure::new(Cause::IdForeign, message).hint(
-            "A readable id has 27 characters: time yyMMddHHmmssSSS, business code, and 8 digits.",
+            "A readable id has 27 ASCII characters: time yyMMddHHmmssSSS, business code, and 8 digits.",
         )
     };
     text::read(id)
