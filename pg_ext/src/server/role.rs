@@ -4,6 +4,8 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
+use crate::server::text;
+
 // These cannot raise an error, so they are called without the guard that pgrx puts around every other call: it costs
 // more than they do, on every id.
 mod unguarded {
@@ -20,10 +22,18 @@ pub fn user() -> pg_sys::Oid {
     unsafe { unguarded::GetUserId() }
 }
 
-/// Object id of a role. Raises the server's error if there is none.
+/// Object id of a role. Raises the server's error if there is none, with a name that every encoding can show: the server's own would come in Rust's.
 pub fn named(name: &CStr) -> pg_sys::Oid {
-    // SAFETY: a catalogue look-up by a valid C string.
-    unsafe { pg_sys::get_role_oid(name.as_ptr(), false) }
+    // SAFETY: a catalogue look-up by a valid C string, without an error where there is none.
+    let role = unsafe { pg_sys::get_role_oid(name.as_ptr(), true) };
+    if role == pg_sys::InvalidOid {
+        pgrx::ereport!(
+            ERROR,
+            pgrx::PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+            format!("role \"{}\" does not exist", text::shown(name.to_bytes()))
+        );
+    }
+    role
 }
 
 /// Whether the role in force is a superuser.
