@@ -74,7 +74,7 @@ unsafe extern "C-unwind" fn on_utility(
             }
         }
         if (*tree).type_ == pg_sys::NodeTag::T_CreatedbStmt {
-            check_new_database(tree.cast());
+            check_new_database(tree.cast::<pg_sys::CreatedbStmt>());
         }
         let altered = (*tree).type_;
         let is_displaced = match altered {
