@@ -179,10 +179,10 @@ fn a_uuid_that_comes_to_null_is_none(flavour: Flavour) -> Result<()> {
         "COALESCE(@nothing, NULL)",
         "LOWER(CONCAT('a', @nothing))",
     ] {
-        wire.run(&format!("INSERT INTO u (id, a) VALUES ({value}, 1)"))?;
+        wire.run(format!("INSERT INTO u (id, a) VALUES ({value}, 1)"))?;
     }
     wire.run("INSERT IGNORE INTO u (id, a) VALUES (UUID(), 2), (@nothing, 1)")?;
-    wire.run(&format!("SET @own = '{OWN}'"))?;
+    wire.run(format!("SET @own = '{OWN}'"))?;
     wire.run("INSERT INTO u (id, a) VALUES (UPPER(@own), 3)")?;
     let counted = "SELECT COUNT(*), COUNT(id), SUM(SUBSTRING(id, 15, 1) = '7') FROM u WHERE a = 1";
     assert_eq!(wire.rows(counted)?, [["7", "7", "7"]]);
