@@ -13,6 +13,7 @@ pub mod listener;
 mod no_toml;
 mod place;
 pub mod port;
+mod problems;
 mod ranges_only;
 mod raw;
 mod relisten;
@@ -23,7 +24,6 @@ pub mod tls;
 mod written;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -36,6 +36,7 @@ pub use crate::config::listener::{Listener, Unchecked};
 use crate::config::place::{Place, place};
 pub use crate::config::port::Port;
 use crate::config::port::http;
+pub use crate::config::problems::Problems;
 use crate::config::secret_files::SecretFile;
 use anyhow::{Context, Result};
 use keywright_core::Tag;
@@ -99,21 +100,6 @@ pub struct Config {
     /// What tells it from configurations with another text.
     pub digest: String,
 }
-
-/// All that is wrong with a configuration.
-#[derive(Debug)]
-pub struct Problems(Vec<String>);
-
-impl fmt::Display for Problems {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "the configuration has {} problem(s):", self.0.len())?;
-        self.0
-            .iter()
-            .try_for_each(|problem| write!(out, "\n    {problem}"))
-    }
-}
-
-impl std::error::Error for Problems {}
 
 /// How much longer than an attempt to switch tables a statement waits for its end, milliseconds: another program may have to end it,
 /// and to lift fences.

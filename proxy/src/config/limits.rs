@@ -1,10 +1,7 @@
 //! What is wrong with limits.
 
-use super::raw::RawLimits;
+use super::raw::{REWRITE_BYTES_MIN, RawLimits};
 use crate::connection::keepalive::KEEPALIVE_S_MAX;
-
-/// Smallest `rewrite_bytes_max`, bytes: servers take no smaller `max_allowed_packet` either.
-pub(super) const REWRITE_BYTES_MIN: usize = 1_024;
 
 /// All of it.
 pub(super) fn problems(limits: &RawLimits) -> Vec<String> {

@@ -6,9 +6,11 @@ use keywright_store::{RawFeed, RawHiddenTag, RawSnowflakeSettings, RawStores};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::limits::REWRITE_BYTES_MIN;
 use crate::config::listener::RawListener;
 use crate::connection::keepalive::KEEPALIVE_S_MAX;
+
+/// Smallest `rewrite_bytes_max`, bytes: servers take no smaller `max_allowed_packet` either.
+pub(super) const REWRITE_BYTES_MIN: usize = 1_024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

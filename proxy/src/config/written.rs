@@ -13,8 +13,9 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue, Deserializer};
 
+use crate::config::no_toml;
+use crate::config::problems::Problems;
 use crate::config::raw::Raw;
-use crate::config::{Config, Problems, no_toml};
 
 /// The section that stands alone or in a list.
 const STORE: &str = "store";
@@ -27,7 +28,7 @@ const TOLD_CHARS_MAX: usize = 40;
 /// It is no TOML; or too little can be read for the rest to be looked at, which is told as [`Problems`].
 pub(super) fn read(text: &str) -> Result<(Raw, Vec<String>)> {
     let mut file = DeTable::parse(text).map_err(|error| no_toml::error(text, &error))?;
-    let schema = Config::schema().to_value();
+    let schema = schemars::schema_for!(Raw).to_value();
     let mut reading = Reading {
         text,
         schema: &schema,

@@ -88,7 +88,7 @@ impl Stream {
     /// the connection that it is spoken on.
     async fn ended(&self) {
         // An error is the runtime's end.
-        let _ = match self.beneath() {
+        let _ = match self.innermost() {
             Stream::Tcp(stream) => stream.ready(ENDED).await,
             Stream::Unix(stream) => stream.ready(ENDED).await,
             Stream::Tls(_) => pending().await,
@@ -103,7 +103,7 @@ impl Stream {
     /// # Errors
     /// The connection broke.
     pub(crate) fn end_sending(&self) -> io::Result<()> {
-        match self.beneath() {
+        match self.innermost() {
             Stream::Tcp(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
             Stream::Unix(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
             // There is always one that TLS is spoken on.
@@ -112,7 +112,7 @@ impl Stream {
     }
 
     /// The connection that TLS is spoken on, or this one.
-    fn beneath(&self) -> &Stream {
+    fn innermost(&self) -> &Stream {
         let mut plain = self;
         while let Stream::Tls(stream) = plain {
             plain = stream.get_ref().0;

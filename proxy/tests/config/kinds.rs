@@ -102,7 +102,7 @@ fn segments_of_tinyid_are_no_longer_than_the_store_gives() {
     let expected = "listener 1: tinyid_segment_keys is at most range_ids_max of [store], which is 1000000, not 100000000";
     assert!(output.contains(expected), "{output}");
     assert_eq!(port("tinyid_segment_keys = 500\n", 500), "");
-    // The default is nobody's wish.
+    // The default is cut to what there is.
     assert_eq!(port("", 500), "");
 }
 
