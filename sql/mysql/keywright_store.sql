@@ -80,6 +80,7 @@ CREATE TABLE IF NOT EXISTS keywright_returned_floor (
 CREATE TABLE IF NOT EXISTS keywright_former_server (
     server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'which server it is',
     newest_ms      BIGINT NOT NULL COMMENT 'its newest reservation that came along, unix milliseconds',
+    left_ms        BIGINT NOT NULL COMMENT 'when the next server was first written to',
     PRIMARY KEY (server, newest_ms)
 ) ENGINE = InnoDB COMMENT = 'Keywright: servers before failovers';
 

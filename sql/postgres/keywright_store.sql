@@ -78,6 +78,7 @@ CREATE TABLE IF NOT EXISTS keywright_returned_floor (
 CREATE TABLE IF NOT EXISTS keywright_former_server (
     server    TEXT NOT NULL, -- which server it is
     newest_ms BIGINT NOT NULL, -- its newest reservation that came along, unix milliseconds
+    left_ms   BIGINT NOT NULL, -- when the next server was first written to
     PRIMARY KEY (server, newest_ms)
 );
 

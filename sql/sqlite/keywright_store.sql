@@ -74,6 +74,7 @@ CREATE TABLE IF NOT EXISTS keywright_returned_floor (
 CREATE TABLE IF NOT EXISTS keywright_former_server (
     server    TEXT NOT NULL, -- which server it is
     newest_ms INTEGER NOT NULL, -- its newest reservation that came along, unix milliseconds
+    left_ms   INTEGER NOT NULL, -- when the next server was first written to
     PRIMARY KEY (server, newest_ms)
 ) STRICT;
 

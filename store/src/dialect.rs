@@ -10,6 +10,9 @@ use std::fmt;
 use crate::engine::words::Words;
 use crate::reserve::Ends;
 
+/// Stands in a row in place of the server that wrote the bound, before the bound that was seen, where the row was put back. No server is called so.
+pub(crate) const GONE_BACK: &str = "gone back behind ";
+
 /// In less time after a reservation no other server is written to and its server then made anew from that one, milliseconds.
 const RETURN_MS_MIN: i64 = 1_000;
 
@@ -103,7 +106,8 @@ impl Dialect {
         let others = match self {
             Self::Keywright => format!(
                 ", CASE WHEN mine.reserved_ms > {now_ms} - {RETURN_MS_MIN} THEN NULL ELSE \
-                 (SELECT MAX(others.reserved_ms) FROM {table} others WHERE others.server <> mine.server) END AS others_ms"
+                 (SELECT MAX(others.reserved_ms) FROM {table} others WHERE others.server <> mine.server \
+                 AND others.reserved_ms <= {now_ms} AND others.server NOT LIKE '{GONE_BACK}%') END AS others_ms"
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => String::new(),
         };
@@ -177,15 +181,23 @@ impl Dialect {
     }
 
     /// Moves the number without a reservation, as [`Dialect::update_row`] does; in Keywright's own table preceded by the server
-    /// only, so that no gap is left out for what somebody else wrote.
-    pub(crate) fn advance_row(self, table: &TableName, words: Words) -> String {
+    /// only, so that no gap is left out for what somebody else wrote. `ends_gap`: a gap was left out with it, so that nothing is missing now. Else it says nothing
+    /// of when ids were reserved, and how fast they go.
+    pub(crate) fn advance_row(self, table: &TableName, words: Words, ends_gap: bool) -> String {
         let now_ms = words.now_ms();
         match self {
-            Self::Keywright => format!(
-                "UPDATE {table} SET server = ?, reserved_ids = COALESCE(reserved_ids, 0), \
-                 reserved_ms = {now_ms}, rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
-                 WHERE tag = ? AND hi = ?"
-            ),
+            Self::Keywright => {
+                let last = match ends_gap {
+                    true => format!("reserved_ids = 0, reserved_ms = {now_ms}"),
+                    false => format!(
+                        "reserved_ids = COALESCE(reserved_ids, 0), reserved_ms = COALESCE(reserved_ms, {now_ms})"
+                    ),
+                };
+                format!(
+                    "UPDATE {table} SET server = ?, {last}, rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
+                     WHERE tag = ? AND hi = ?"
+                )
+            }
             Self::Leaf | Self::IdGenerator | Self::Tinyid => self.update_row(table),
         }
     }

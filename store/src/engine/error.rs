@@ -88,7 +88,8 @@ impl Refusal {
             1062 => Self::Duplicate,
             1044 | 1045 => Self::ShutOut,
             1142 | 1143 => Self::Denied,
-            1213 => Self::Deadlock,
+            // With innodb_snapshot_isolation, MariaDB ends who reads what has changed since its first statement.
+            1020 | 1213 => Self::Deadlock,
             _ => Self::Other,
         }
     }

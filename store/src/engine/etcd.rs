@@ -122,6 +122,7 @@ impl EtcdEngine {
         let facts = ServerFacts {
             identity: record.identity(),
             weaknesses: Vec::new(),
+            is_in_group: false,
         };
         Ok((link, facts))
     }
@@ -135,6 +136,7 @@ impl EtcdEngine {
         let facts = ServerFacts {
             identity: Record::new(id, &link.position, link.moment_ms).identity(),
             weaknesses: Vec::new(),
+            is_in_group: false,
         };
         Ok((link, facts))
     }

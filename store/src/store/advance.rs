@@ -158,7 +158,11 @@ impl AdvanceTag {
             values.extend(values![link.server.identity.as_str()]);
         }
         values.extend(values![number, tag.as_str(), row.number]);
-        let update = store.dialect.advance_row(&store.segment_table, store.words);
+        let update = store.dialect.advance_row(
+            &store.segment_table,
+            store.words,
+            gap > 0 || behind.is_some(),
+        );
         link.change_one(update, values).await?;
         discard_all(store, tag, next, link).await?;
         Ok(Ok(row.ends.first_free(number)))

@@ -11,10 +11,13 @@ use super::gone_back::{behind, failure};
 use super::tag_read::plain_row;
 use super::tag_request::Denied;
 use super::{Link, Row, Store, StoreError, column, values};
+use crate::dialect::GONE_BACK;
 use crate::reserve::{LastReservation, TagRow};
 
 /// How far replicas carry commits out in another order, at most, milliseconds.
 const DISORDER_MS_MAX: i64 = 60_000;
+/// How long a server is written to beside the one that takes its place, at most, milliseconds: somebody may not have heard of it.
+const OVERLAP_MS_MAX: i64 = 3_600_000;
 
 /// A tag's row as it counts on this server, and the store's clock. `wanted`: the ids that the caller uses. Of one whose bound was put back nobody knows how far
 /// its ids were given.
@@ -41,7 +44,7 @@ pub(super) async fn read_any_row(
     wanted: Residue,
     link: &mut Link,
 ) -> Result<Result<(TagRow, i64), Denied>, StoreError> {
-    let (row, now_ms) = match plain_row(store, found, &link.server.identity, tag, wanted)? {
+    let (row, now_ms) = match plain_row(store, found, &link.server, tag, wanted)? {
         Ok(read) => read,
         Err(denied) => return Ok(Err(denied)),
     };
@@ -49,11 +52,8 @@ pub(super) async fn read_any_row(
         return Ok(Ok((row, now_ms)));
     };
     let known = known_of(store, found, (last.at_ms, now_ms), link).await?;
-    let until_ms = known.map_or(last.at_ms, |known| {
-        known.newest_ms.saturating_sub(DISORDER_MS_MAX)
-    });
     let last = LastReservation {
-        at_ms: last.at_ms.max(until_ms),
+        at_ms: known.map_or(last.at_ms, |known| known.counted_from(last.at_ms, now_ms)),
         ..last
     };
     let row = TagRow {
@@ -75,21 +75,24 @@ pub(super) async fn record(
         return Ok(());
     }
     let at_ms: i64 = column(found, "reserved_ms")?;
+    // In a group each server is written to, and none is left.
+    if link.server.is_in_group {
+        return Ok(());
+    }
     match known_of(store, found, (at_ms, now_ms), link).await? {
         Some(Known {
             server,
             newest_ms,
-            is_recorded: false,
+            left_ms: None,
         }) => {
-            let insert = store
-                .words
-                .insert_new("keywright_former_server (server, newest_ms) VALUES (?, ?)");
-            link.change(insert, values![server, newest_ms])
-                .await
-                .map(drop)
+            let insert = store.words.insert_new(
+                "keywright_former_server (server, newest_ms, left_ms) VALUES (?, ?, ?)",
+            );
+            let values = values![server, newest_ms, now_ms];
+            link.change(insert, values).await.map(drop)
         }
         Some(Known {
-            is_recorded: true, ..
+            left_ms: Some(_), ..
         })
         | None => Ok(()),
     }
@@ -100,7 +103,23 @@ struct Known {
     server: String,
     /// When it made its newest reservation that is here, unix milliseconds.
     newest_ms: i64,
-    is_recorded: bool,
+    /// When its successor was first written to, unix milliseconds, if that is recorded.
+    left_ms: Option<i64>,
+}
+
+impl Known {
+    /// As if the last reservation had been made at this moment, and ids might be missing from then on: the time in which some may be ends when its successor was
+    /// written to.
+    fn counted_from(&self, at_ms: i64, now_ms: i64) -> i64 {
+        let since_ms = self.left_ms.map_or(0, |left_ms| {
+            now_ms
+                .saturating_sub(left_ms)
+                .saturating_sub(OVERLAP_MS_MAX)
+                .max(0)
+        });
+        let from_ms = at_ms.max(self.newest_ms.saturating_sub(DISORDER_MS_MAX));
+        from_ms.saturating_add(since_ms)
+    }
 }
 
 /// What is known of the one that wrote a row at a moment.
@@ -114,12 +133,13 @@ async fn known_of(
         return Ok(None);
     };
     // Of several lives of one the row is of that which ended first behind it.
-    let select = "SELECT MIN(newest_ms) AS newest_ms FROM keywright_former_server WHERE server = ? AND newest_ms >= ?";
-    if let Some(newest_ms) = newest(select.to_owned(), (&server, at_ms), link).await? {
+    let select = "SELECT newest_ms, left_ms FROM keywright_former_server WHERE server = ? AND newest_ms >= ? ORDER BY newest_ms LIMIT 1";
+    let recorded = link.first(select, values![server.as_str(), at_ms]).await?;
+    if let Some(recorded) = recorded {
         return Ok(Some(Known {
+            newest_ms: column(&recorded, "newest_ms")?,
+            left_ms: Some(column(&recorded, "left_ms")?),
             server,
-            newest_ms,
-            is_recorded: true,
         }));
     }
     // One whose clock was ahead says nothing of when it wrote.
@@ -127,25 +147,19 @@ async fn known_of(
     let select = format!(
         "SELECT MAX(reserved_ms) AS newest_ms FROM {table} WHERE server = ? AND reserved_ms <= ?"
     );
-    let Some(newest_ms) = newest(select, (&server, now_ms), link).await? else {
+    let newest = link.first(select, values![server.as_str(), now_ms]).await?;
+    let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
+    let Some(newest_ms) = newest_ms.flatten() else {
         return Ok(None);
     };
-    let is_known = !another_between(store, &server, (at_ms, newest_ms), link).await?;
+    // What one of a group has acknowledged, the others have.
+    let is_known = link.server.is_in_group
+        || !another_between(store, &server, (at_ms, newest_ms, now_ms), link).await?;
     Ok(is_known.then_some(Known {
         server,
         newest_ms,
-        is_recorded: false,
+        left_ms: None,
     }))
-}
-
-async fn newest(
-    select: String,
-    (server, ms): (&str, i64),
-    link: &mut Link,
-) -> Result<Option<i64>, StoreError> {
-    let found = link.first(select, values![server, ms]).await?;
-    let newest_ms: Option<Option<i64>> = found.map(|row| column(&row, "newest_ms")).transpose()?;
-    Ok(newest_ms.flatten())
 }
 
 /// Whether another server was written to between two moments of one, or after the first of them, unless it is the one that is asked. The one that is asked about
@@ -153,17 +167,48 @@ async fn newest(
 async fn another_between(
     store: &Store,
     server: &str,
-    (from_ms, to_ms): (i64, i64),
+    (from_ms, to_ms, now_ms): (i64, i64, i64),
     link: &mut Link,
 ) -> Result<bool, StoreError> {
     let select = format!(
-        "SELECT COUNT(*) AS others FROM {} WHERE server <> ? AND reserved_ms > ? AND (server <> ? OR reserved_ms < ?)",
+        "SELECT COUNT(*) AS others FROM {} WHERE server <> ? AND reserved_ms > ? AND (server <> ? OR reserved_ms < ?) \
+         AND reserved_ms <= ? AND server NOT LIKE '{GONE_BACK}%'",
         store.segment_table
     );
     let here = link.server.identity.clone();
     let counted = link
-        .first(select, values![server, from_ms, here.as_str(), to_ms])
+        .first(
+            select,
+            values![server, from_ms, here.as_str(), to_ms, now_ms],
+        )
         .await?;
     let others: Option<i64> = counted.map(|row| column(&row, "others")).transpose()?;
     Ok(others != Some(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DISORDER_MS_MAX, Known, OVERLAP_MS_MAX};
+
+    #[test]
+    fn ids_may_be_missing_until_the_successor_was_written_to() {
+        let now_ms = 1_800_000_000_000;
+        let day_ms = 86_400_000;
+        let known = |left_ms| Known {
+            server: "one".to_owned(),
+            newest_ms: now_ms - day_ms,
+            left_ms,
+        };
+        let from = |left_ms, at_ms| known(left_ms).counted_from(at_ms, now_ms);
+        let quiet_ms = now_ms - 30 * day_ms;
+        let newest_ms = now_ms - day_ms - DISORDER_MS_MAX;
+        // Not recorded: until now.
+        assert_eq!(from(None, quiet_ms), newest_ms);
+        assert_eq!(from(None, now_ms - 7), now_ms - 7);
+        // Just left, and long ago.
+        assert_eq!(from(Some(now_ms), quiet_ms), newest_ms);
+        assert_eq!(from(Some(now_ms - OVERLAP_MS_MAX), quiet_ms), newest_ms);
+        let missing_ms = now_ms - from(Some(now_ms - day_ms), quiet_ms);
+        assert_eq!(missing_ms, DISORDER_MS_MAX + OVERLAP_MS_MAX);
+    }
 }

@@ -6,12 +6,9 @@ use std::sync::Arc;
 use keywright_core::{Cause, Tag};
 
 use super::{Row, Store, StoreError, column};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, GONE_BACK};
 use crate::failure::Failure;
 use crate::reserve::TagRow;
-
-/// Stands in a row in place of the server that wrote the bound, before the bound that was seen. No server is called so.
-const MARK: &str = "gone back behind ";
 
 /// Why nothing is reserved of a tag.
 #[derive(Debug, Clone)]
@@ -32,7 +29,7 @@ pub(super) struct Untold {
 
 impl Untold {
     pub(super) fn mark(&self) -> String {
-        format!("{MARK}{}", self.seen)
+        format!("{GONE_BACK}{}", self.seen)
     }
 }
 
@@ -49,7 +46,7 @@ pub(super) fn behind(store: &Store, row: &Row) -> Result<Option<u64>, StoreError
 
 /// A mark that was edited is one of some bound, too.
 pub(super) fn marked(server: &str) -> Option<u64> {
-    let seen = server.strip_prefix(MARK)?;
+    let seen = server.strip_prefix(GONE_BACK)?;
     Some(seen.parse().unwrap_or(0))
 }
 

@@ -150,7 +150,9 @@ impl Restore {
             values.extend(values![nobody]);
         }
         values.extend(values![number, tag.as_str(), row.number]);
-        let update = store.dialect.advance_row(&store.segment_table, store.words);
+        let update = store
+            .dialect
+            .advance_row(&store.segment_table, store.words, false);
         link.change_one(update, values).await?;
         Ok(true)
     }

@@ -309,7 +309,7 @@ impl Commit {
             hi: column(&row, "number")?,
             id_max: column(&row, "id_max")?,
             behind: server.as_deref().and_then(marked),
-            is_foreign: is_foreign(&row, &link.server.identity)?,
+            is_foreign: is_foreign(&row, &link.server)?,
             is_hidden: hiding.is_some(),
         }))
     }

@@ -9,6 +9,7 @@ use super::tag_hiding;
 use super::tag_request::Denied;
 use super::{Row, Store, StoreError, column};
 use crate::dialect::Dialect;
+use crate::engine::facts::ServerFacts;
 use crate::failure::Failure;
 use crate::home::{OPEN_NOWHERE, Standing};
 use crate::moving::{Heir, Refused};
@@ -16,12 +17,12 @@ use crate::reserve::{LastReservation, StepNumbers, TagRow};
 use crate::tag_order::TagOrder;
 use keywright_core::residue::{Residue, ResidueError};
 
-/// The row as it stands there, and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses. What may be missing behind another
+/// The row as it stands there, and the store's clock. `here`: the server, `wanted`: the ids that the caller uses. What may be missing behind another
 /// server's is seen of other rows, too: [`super::former`].
 pub(super) fn plain_row(
     store: &Store,
     row: &Row,
-    identity: &str,
+    here: &ServerFacts,
     tag: &Tag,
     wanted: Residue,
 ) -> Result<Result<(TagRow, i64), Denied>, StoreError> {
@@ -42,7 +43,7 @@ pub(super) fn plain_row(
         Ok(_) => return damaged("it has a delta of its own, so no stride can be used".to_owned()),
         Err(error) => return damaged(error.to_string()),
     };
-    let own = own_columns(store, row, identity)?;
+    let own = own_columns(store, row, here)?;
     let now_ms = column(row, "now_ms")?;
     let row = TagRow {
         number: column(row, "number")?,
@@ -176,14 +177,14 @@ struct OwnColumns {
     last: Option<LastReservation>,
 }
 
-fn own_columns(store: &Store, row: &Row, identity: &str) -> Result<OwnColumns, StoreError> {
+fn own_columns(store: &Store, row: &Row, here: &ServerFacts) -> Result<OwnColumns, StoreError> {
     match store.dialect {
         Dialect::Keywright => Ok(OwnColumns {
             id_max: column::<u64>(row, "id_max")?
                 .min(store.id_max)
                 .min(largest_hidden(row)?),
             refill_percent: column(row, "refill_percent")?,
-            last: last(row, identity)?,
+            last: last(row, here)?,
         }),
         Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(OwnColumns {
             id_max: i64::MAX.cast_unsigned(),
@@ -201,22 +202,23 @@ fn largest_hidden(row: &Row) -> Result<u64, StoreError> {
 
 /// Whether a server wrote the bound from which this one may not have all: another one, or this one before others, when it was made anew from one of these and
 /// came back under its name.
-pub(super) fn is_foreign(row: &Row, identity: &str) -> Result<bool, StoreError> {
+pub(super) fn is_foreign(row: &Row, here: &ServerFacts) -> Result<bool, StoreError> {
     let server: Option<String> = column(row, "server")?;
     let at_ms: Option<i64> = column(row, "reserved_ms")?;
     let others_ms: Option<i64> = column(row, "others_ms")?;
     Ok(server.is_some_and(|server| {
-        server != identity
-            || others_ms.is_some_and(|others_ms| at_ms.is_none_or(|at_ms| others_ms > at_ms))
+        let is_later = |others_ms| at_ms.is_none_or(|at_ms| others_ms > at_ms);
+        // What one of a group has acknowledged, the others have, and so has one that comes back to it.
+        server != here.identity || !here.is_in_group && others_ms.is_some_and(is_later)
     }))
 }
 
-fn last(row: &Row, identity: &str) -> Result<Option<LastReservation>, StoreError> {
+fn last(row: &Row, here: &ServerFacts) -> Result<Option<LastReservation>, StoreError> {
     let server: Option<String> = column(row, "server")?;
     let at_ms: Option<i64> = column(row, "reserved_ms")?;
     let ids: Option<u64> = column(row, "reserved_ids")?;
     let rate_per_s: Option<u64> = column(row, "rate_per_s")?;
-    let same_server = !is_foreign(row, identity)?;
+    let same_server = !is_foreign(row, here)?;
     Ok(match (server, at_ms, ids) {
         (Some(server), Some(at_ms), Some(ids)) => Some(LastReservation {
             // What was seen above the bound of one that was put back is more than any gap.

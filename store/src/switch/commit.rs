@@ -36,7 +36,7 @@ pub enum CommitRefusal {
     /// Another server wrote the old tag's bound, or the bound of a worker id that is still leased.
     #[error(
         "its bound was written by another server of the store, so that it is not known how far it was used. It is tried again: of a tag, take a key \
-         of it, which leaves out what may have been given (if none is left then, its error says what helps); of snowflake ids, see that each program \
+         of it, which leaves out what may have been given (if none is left then, its error says what helps), or keywright advance it above the highest id; of snowflake ids, see that each program \
          with a worker id of them reaches the store, or end it and wait until its lease has run out (keywright worker list names them)"
     )]
     Foreign,

@@ -24,6 +24,7 @@ on_engines!(
     a_server_that_may_have_come_back_is_no_witness,
     a_server_that_comes_back_leaves_out_what_it_may_have_lost,
     an_altered_step_is_no_use,
+    a_raise_is_no_use,
 );
 
 #[test]
@@ -286,7 +287,7 @@ fn a_server_that_comes_back_leaves_out_what_it_may_have_lost(engine: Engine) -> 
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
-        for name in ["quiet", "other", "busy"] {
+        for name in ["quiet", "other", "third", "busy"] {
             keys.create_tag(&tag(name), &small_steps(8)).await?;
             keys.source(&segment(name))?.take(1, true).await?;
         }
@@ -298,11 +299,39 @@ fn a_server_that_comes_back_leaves_out_what_it_may_have_lost(engine: Engine) -> 
             let taken = again.source(&segment(name))?.take(1, true).await?;
             Ok(taken.number(0).unwrap())
         };
-        // Nobody else was written to.
+        // Nobody else was written to: neither a row that was put back nor a clock that was ahead says so.
+        schema.sql("UPDATE keywright_segment SET server = 'gone back behind 7' WHERE tag = 'busy'")?;
         assert_eq!(first("other").await?, 100);
-        schema.sql("UPDATE keywright_segment SET server = 'elsewhere' WHERE tag = 'busy'")?;
+        schema.sql(
+            "UPDATE keywright_segment SET server = 'elsewhere', reserved_ms = reserved_ms + 86400000 WHERE tag = 'busy'",
+        )?;
+        assert_eq!(first("third").await?, 100);
+        schema.sql("UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'busy'")?;
         let quiet = first("quiet").await?;
         assert!(quiet > 100 + 2 * 10 * 86_400, "{quiet}");
+        Ok(())
+    })
+}
+
+/// Neither does a raise: it is no reservation.
+fn a_raise_is_no_use(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_raised_rate")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &small_steps(8)).await?;
+        keys.source(&segment("orders"))?.take(1, true).await?;
+        schema.sql(
+            "UPDATE keywright_segment SET reserved_ids = 900000, reserved_ms = reserved_ms - 900000",
+        )?;
+        let above = Above::Tag {
+            tag: tag("orders"),
+            id: 10_000_000,
+        };
+        keys.advance(&above).await?;
+        open(&schema.raw())?.source(&segment("orders"))?.take(1, true).await?;
+        let rate = schema.number("SELECT rate_per_s FROM keywright_segment")?;
+        assert!((500..2_000).contains(&rate), "{rate}");
         Ok(())
     })
 }

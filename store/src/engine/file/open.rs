@@ -66,6 +66,7 @@ pub(super) fn open(settings: &FileSettings, shared: &SharedFile) -> Result<OpenF
         facts: ServerFacts {
             identity: format!("file={}", noted.id),
             weaknesses: weaknesses.into_iter().collect(),
+            is_in_group: false,
         },
     })
 }

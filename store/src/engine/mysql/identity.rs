@@ -25,7 +25,8 @@ pub async fn server_identity(conn: &mut Conn) -> Result<String, Failure> {
 
 /// Variables that are read.
 const VARIABLES: &str = "'server_uuid', 'server_id', 'hostname', 'port', 'datadir', \
-                         'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only'";
+                         'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only', \
+                         'wsrep_on', 'group_replication_group_name'";
 
 pub(super) async fn server_facts(conn: &mut Conn) -> Result<ServerFacts, StoreError> {
     of_rows(&rows(conn, &query(), Vec::new()).await?)
@@ -73,6 +74,8 @@ fn facts(variables: &[(String, String)]) -> ServerFacts {
     ServerFacts {
         identity: identity(value),
         weaknesses,
+        is_in_group: value("wsrep_on") == Some("ON")
+            || value("group_replication_group_name").is_some_and(|name| !name.is_empty()),
     }
 }
 
@@ -108,6 +111,14 @@ mod tests {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         facts(&owned)
+    }
+
+    #[test]
+    fn servers_of_a_group_say_so() {
+        assert!(of(&[("wsrep_on", "ON")]).is_in_group);
+        assert!(of(&[("group_replication_group_name", "9f6b")]).is_in_group);
+        assert!(!of(&[("wsrep_on", "OFF"), ("group_replication_group_name", "")]).is_in_group);
+        assert!(!of(&[]).is_in_group);
     }
 
     #[test]

@@ -73,5 +73,6 @@ pub(super) async fn server_facts(client: &Client) -> Result<ServerFacts, StoreEr
     Ok(ServerFacts {
         identity,
         weaknesses,
+        is_in_group: false,
     })
 }

@@ -138,6 +138,7 @@ impl RedisLink {
         Ok(ServerFacts {
             identity,
             weaknesses,
+            is_in_group: false,
         })
     }
 

@@ -115,7 +115,11 @@ pub(super) const RETURNED_FLOOR: Shape = Shape {
 const FORMER_SERVER: Shape = Shape {
     table: "keywright_former_server",
     key_columns: 2,
-    columns: &[("server", "varchar"), ("newest_ms", "bigint")],
+    columns: &[
+        ("server", "varchar"),
+        ("newest_ms", "bigint"),
+        ("left_ms", "bigint"),
+    ],
 };
 
 const SWITCH: Shape = Shape {
