@@ -9,7 +9,7 @@ mod why;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use keywright_rewrite::{InsertHead, Modes, RowsFrom, kind, load_target};
+use keywright_rewrite::{InsertHead, KeyForm, Modes, RowsFrom, kind, load_target};
 use keywright_session::imagine::{Columns, Decision, Explained, Imagine, Imagined, State};
 use keywright_session::{Mode, Rule, Rules, SessionFacts};
 
@@ -149,10 +149,7 @@ impl<'a> Explainer<'a> {
             }
             Decision::ByValue => (
                 "rewritten, or passed with its own key: the server is asked for the key's value first".to_owned(),
-                vec![(
-                    "because",
-                    "NULL and 0 ask for a key, another integer is one; it is refused where the value is no integer".to_owned(),
-                )],
+                vec![("because", self.by_value(report.rule).to_owned())],
             ),
             Decision::ColumnsNotKnown { schema, table } => (
                 "rewritten, or passed where it brings its own key".to_owned(),
@@ -165,6 +162,19 @@ impl<'a> Explainer<'a> {
                     ),
                 )],
             ),
+        }
+    }
+
+    /// What the value of a computed key decides.
+    fn by_value(&self, rule: Option<usize>) -> &'static str {
+        let rule = rule.and_then(|rule| self.rules.rules().get(rule));
+        match rule.map_or(KeyForm::Integer, |rule| rule.form) {
+            KeyForm::Integer => {
+                "NULL and 0 ask for a key, another integer is one; it is refused where the value is no integer"
+            }
+            KeyForm::Text | KeyForm::Bytes => {
+                "only NULL asks for a key, anything else is one; it is refused where the server warns of it"
+            }
         }
     }
 

@@ -15,7 +15,8 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     server.run(
         "mysql",
         "CREATE DATABASE explained; USE explained; CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE VIEW shown AS SELECT a, id AS nr FROM t; CREATE VIEW hidden AS SELECT a FROM t",
+         CREATE VIEW shown AS SELECT a, id AS nr FROM t; CREATE VIEW hidden AS SELECT a FROM t;
+         CREATE DATABASE explained_uuids; CREATE TABLE explained_uuids.u (id CHAR(36) PRIMARY KEY, a INT)",
     )?;
     let store = make_store(&server, "store_explained", &[("t", 1)])?;
     let config = ProxyConfig::before(&server, &store).rule("explained.*", "segment:t");
@@ -64,6 +65,17 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     assert_has(
         &of("INSERT INTO t (id) VALUES (?)")?,
         &["its key is a parameter"],
+    );
+    let depends = "the server is asked for the key's value first";
+    assert_has(
+        &of("INSERT INTO t (id, a) VALUES (@id + 1, 1)")?,
+        &[depends, "NULL and 0 ask for a key, another integer is one"],
+    );
+    let uuids = ProxyConfig::before(&server, &store).rule("explained_uuids.u", "uuid_v7:text36");
+    let text = "INSERT INTO explained_uuids.u (id, a) VALUES (@id, 1)";
+    assert_has(
+        &ProxyProcess::said(&uuids, &["explain", text])?,
+        &[depends, "only NULL asks for a key, anything else is one"],
     );
     let without_admin = ProxyConfig {
         upstream_ports: Vec::new(),
