@@ -1,6 +1,7 @@
 //! Whether snowflake keys can be given now: their layout's epoch lies in the past, and its last tick in the future.
 
 use keywright_core::{LayoutTimeError, Moment, TimeLeft};
+use keywright_session::Mode;
 use keywright_store::{FeedSettings, KeySpec};
 
 use super::Config;
@@ -54,9 +55,12 @@ impl Config {
         }
     }
 
-    /// Whether anybody gets snowflake keys: tables, clients of key ports, or databases that are fed or have an assigned worker id.
+    /// Whether anybody gets snowflake keys: tables of rules that do not only observe, clients of key ports, or databases that are fed or have an assigned
+    /// worker id.
     fn has_snowflakes(&self) -> bool {
-        let of_rules = self.rules.iter().map(|rule| &rule.spec);
+        let rules = self.rules.iter();
+        let giving = rules.filter(|configured| configured.rule.mode == Mode::Rewrite);
+        let of_rules = giving.map(|configured| &configured.spec);
         let of_ports = self.ports.iter().flat_map(|port| port.keys.values());
         of_rules
             .chain(of_ports)
@@ -123,6 +127,21 @@ mod tests {
     fn a_clock_of_1970_does_not_speak_against_the_layout() -> Result<()> {
         let part = "the clock reads 1970-01-01T00:00:20.000Z, before 2010-11-04T01:42:54.657Z";
         assert_has(told("twitter", "snowflake", 20_000)?, true, part);
+        Ok(())
+    }
+
+    #[test]
+    fn a_rule_that_only_observes_gives_no_keys() -> Result<()> {
+        let told = |mode: &str| -> Result<Option<LayoutTime>> {
+            let text = format!(
+                "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n[snowflake]\nlayout = \"baidu\"\n\
+                 [[listener]]\nbind = \"127.0.0.1:3307\"\nupstream = \"127.0.0.1:3306\"\n\
+                 [[rule]]\ntable = \"shop.orders\"\ncolumn = \"id\"\nkey = \"snowflake\"\nmode = \"{mode}\"\n"
+            );
+            Ok(Config::parse(&text)?.layout_time(NOW_MS))
+        };
+        assert_has(told("rewrite")?, false, "its time ran out");
+        assert_eq!(told("observe")?, None);
         Ok(())
     }
 
