@@ -30,6 +30,9 @@ pub(crate) struct Check {
     /// Fail on warnings, too.
     #[arg(long)]
     strict: bool,
+    /// Check for a reload (SIGHUP): a layout that has no time now is a warning, as the program that runs goes on
+    #[arg(long)]
+    reload: bool,
     /// How it is printed.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -38,7 +41,7 @@ pub(crate) struct Check {
 /// All that is to be said.
 #[derive(Serialize)]
 struct Report {
-    /// Whether nothing keeps `run` from starting.
+    /// Whether nothing keeps `run` from starting, or, with `--reload`, from taking the configuration over.
     ready: bool,
     findings: Vec<Reported>,
 }
@@ -118,7 +121,7 @@ impl Check {
         let missing = addresses_missing(configured).into_iter();
         let missing = missing.map(|what| format!("{what}; run does not start on this machine"));
         told.extend(missing.map(|what| Reported::new(None, Severity::Warning, what)));
-        told.extend(of_layout(configured));
+        told.extend(self.of_layout(configured));
         told.extend(of_stores(configured, &config, keys).await);
         let board = Switchboard::new(keys);
         if self.fence {
@@ -173,15 +176,18 @@ impl Check {
         }
         told
     }
-}
 
-/// Whether snowflake keys can be given now, and for how long.
-fn of_layout(configured: &Config) -> Option<Reported> {
-    let (severity, message) = match configured.layout_time(SystemClock.wall_ms())? {
-        LayoutTime::Unusable(message) => (Severity::Error, message),
-        LayoutTime::Warning(message) => (Severity::Warning, message),
-    };
-    Some(Reported::new(None, severity, message))
+    /// Whether snowflake keys can be given now, and for how long.
+    fn of_layout(&self, configured: &Config) -> Option<Reported> {
+        let (severity, message) = match configured.layout_time(SystemClock.wall_ms())? {
+            // A program that runs keeps its layout until it is started again, and other keys go on.
+            LayoutTime::Unusable(message) if !self.reload => (Severity::Error, message),
+            LayoutTime::Unusable(message) | LayoutTime::Warning(message) => {
+                (Severity::Warning, message)
+            }
+        };
+        Some(Reported::new(None, severity, message))
+    }
 }
 
 /// What is wrong with the stores, and with the servers that are fed.

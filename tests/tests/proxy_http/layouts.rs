@@ -27,6 +27,9 @@ fn nobody_starts_with_a_layout_that_has_no_time_now() -> Result<()> {
         assert!(!checked.status.success());
         let told = ["snowflake.layout", told];
         assert_has(&String::from_utf8(checked.stdout)?, &told);
+        // A program that runs takes its other changes.
+        let reloads = ProxyProcess::said(&config, &["check", "--reload"])?;
+        assert_has(&reloads, &["warning: snowflake.layout", "ready to run"]);
         let run = ProxyProcess::command(&config, &["run"])?;
         assert!(!run.status.success());
         let said = [run.stdout, run.stderr].concat();
