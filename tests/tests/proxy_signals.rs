@@ -12,6 +12,7 @@ use keywright_testkit::{
 keywright_testkit::on_both_flavours!(
     a_stop_does_not_wait_for_a_look,
     a_stop_does_not_wait_for_who_has_not_logged_in,
+    a_stop_does_not_wait_for_a_server_that_is_connected_to,
     a_reload_during_the_first_look_is_followed_behind_it,
 );
 
@@ -90,6 +91,30 @@ fn a_stop_does_not_wait_for_who_has_not_logged_in(flavour: Flavour) -> Result<()
         Ok(connections.as_deref() == Some("2"))
     })?;
     assert!(proxy.stop()?.success(), "{}", proxy.log());
+    Ok(())
+}
+
+/// Its server takes the connection, and does not greet. All limits are longer than the test waits for the end.
+fn a_stop_does_not_wait_for_a_server_that_is_connected_to(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let store = make_store(&server, "store_ungreeted", &[])?;
+    let mute = Mute::new()?;
+    let (bind, upstream) = (free_port()?, mute.0.local_addr()?);
+    let mut proxy = ProxyProcess::start(ProxyConfig {
+        more: format!(
+            "[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"{upstream}\"\n\
+             [limits]\nconnect_ms_max = 600000\ndrain_ms_max = 600000\n"
+        ),
+        ..ProxyConfig::before(&server, &store)
+    })?;
+    let mut client = TcpStream::connect(("127.0.0.1", bind))?;
+    client.set_read_timeout(Some(WAIT_MAX))?;
+    let _connected_to = mute.looked_at()?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    let mut told = Vec::new();
+    client.read_to_end(&mut told)?;
+    let errno = told.get(5..7).map(<[u8]>::to_vec);
+    assert_eq!(errno, Some(1053_u16.to_le_bytes().to_vec()), "{told:?}");
     Ok(())
 }
 

@@ -28,6 +28,9 @@ use crate::metrics::Metric;
 use crate::serve::shared::Shared;
 use crate::status::clients::{Client, Entered};
 
+/// What a client is told that comes, or is still being connected, when the program is to stop.
+const STOPPING: &str = "keywright is stopping";
+
 /// What the log lines of a client carry. Who it is behind a balancer, its first bytes tell.
 pub(super) fn span_of(
     address: Option<SocketAddr>,
@@ -67,7 +70,7 @@ pub(super) async fn serve_client(
 /// Why no more client is served, if that is so; `open`: those of MySQL listeners.
 fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     if *shared.stopping.borrow() {
-        return Some((Cause::Draining, "keywright is stopping"));
+        return Some((Cause::Draining, STOPPING));
     }
     if open > shared.config.connections_max {
         shared.counters.add(Metric::TurnedAway, [], 1);
@@ -106,7 +109,11 @@ async fn let_in(
         }
         Err(error) => return Err(error),
     };
-    let connected = connect((listener, origin), shared, span).await;
+    let connecting = connect((listener, origin), shared, span);
+    let Some(connected) = shared.unless_stopping(connecting).await else {
+        let refused = refuse(client, Cause::Draining, STOPPING).await;
+        return refused.map(|()| None);
+    };
     figures.tried(connected.is_some());
     let Some(upstream) = connected else {
         let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
