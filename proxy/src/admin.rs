@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use keywright_store::{PasswordFrom, URL_ESCAPES, innermost, tls_options_in};
+use keywright_store::{PasswordFrom, URL_ESCAPES, has_login_in_path, innermost, tls_options_in};
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 
 /// An account on a listener's server. Neither its messages nor its debugging output show the password.
@@ -18,7 +18,8 @@ impl Admin {
     pub fn new(url: &str, file: Option<&str>, env: Option<&str>) -> Result<Admin, String> {
         // The error may quote the URL, and with it the password. A / in a password ends the login: what stands before it is taken for host and port,
         // if it can be.
-        let is_whole = |opts: &Opts| opts.user().is_some() || !url.contains('@');
+        let is_whole =
+            |opts: &Opts| !has_login_in_path(url) && (opts.user().is_some() || !url.contains('@'));
         let opts = Opts::from_url(url).ok().filter(is_whole).ok_or_else(|| {
             format!("admin is not of the form mysql://user@host:port ({URL_ESCAPES})")
         })?;
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_a_password_in_the_url_must_not_have_is_told() {
-        for password in ["s/w", "1/2", "s?w", "s#w"] {
+        for password in ["s/w", "1/2", "s?w", "s#w", "1@2/3", "1@2#3"] {
             let told = Admin::new(&format!("mysql://kw:{password}@db"), None, None).unwrap_err();
             assert!(told.starts_with("admin is not of the form "), "{told}");
             assert!(told.contains("write / : @ ? # % as %2F"), "{told}");

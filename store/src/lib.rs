@@ -71,7 +71,7 @@ pub use seat::confirming::Confirmation;
 pub use settings::{
     FeedSettings, FurtherStore, HiddenTags, PasswordFrom, RawFeed, RawHiddenTag,
     RawSnowflakeSettings, RawStoreSettings, RawStores, SettingsError, SettingsProblem,
-    StoreSettings, URL_ESCAPES, tls_options_in,
+    StoreSettings, URL_ESCAPES, has_login_in_path, tls_options_in,
 };
 pub use sources::demand::WAIT_BOUNDS_US;
 pub use sources::ordered::{Ordered, Unconfirmed};

@@ -29,7 +29,7 @@ use mysql_async::Opts;
 pub use feed::{FeedSettings, RawFeed};
 pub use hidden::{HiddenTags, RawHiddenTag};
 pub(crate) use limits::Limits;
-pub use mysql::tls_options_in;
+pub use mysql::{has_login_in_path, tls_options_in};
 pub use password::PasswordFrom;
 pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings, RawStores};

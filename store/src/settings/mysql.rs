@@ -40,6 +40,15 @@ pub fn tls_options_in(url: &str) -> Vec<&'static str> {
     TLS_OPTIONS.into_iter().filter(is_named).collect()
 }
 
+/// Whether a password of a `mysql://` URL goes on behind its first `/` or `#`, which ends the login: the driver takes what stands before it for the host,
+/// and what follows for the schema, or for nothing. Messages show both. In a schema's name an `@` is `%40`.
+pub fn has_login_in_path(url: &str) -> bool {
+    let place = url.split_once('?').map_or(url, |(place, _)| place);
+    let behind_scheme = place.split_once("://").map_or("", |(_, behind)| behind);
+    let path = behind_scheme.split_once(['/', '#']);
+    path.is_some_and(|(_, path)| path.contains('@'))
+}
+
 /// What the store says itself, whatever stands in the URL.
 fn refuse_overwritten(url: &str, opts: &Opts, problems: &mut Problems) {
     let mut of_tls = tls_options_in(url);
@@ -67,9 +76,9 @@ fn refuse_overwritten(url: &str, opts: &Opts, problems: &mut Problems) {
 
 pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> Option<Opts> {
     let opts = match Opts::from_url(&store.url) {
-        Ok(opts) => opts,
+        Ok(opts) if !has_login_in_path(&store.url) => opts,
         // The error may quote the URL, and with it the password.
-        Err(_) => {
+        Ok(_) | Err(_) => {
             let problem = match store.url.starts_with(SCHEME) {
                 true => not_of_form(FORM),
                 false => format!(
@@ -84,12 +93,7 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
         problems.add("store.url", "names no schema");
     }
     if opts.user().is_none_or(str::is_empty) {
-        // A / in a password ends the login: what stands before it is taken for host and port, if it can be.
-        let problem = match store.url.contains('@') {
-            true => not_of_form(FORM),
-            false => "names no user".to_owned(),
-        };
-        problems.add("store.url", problem);
+        problems.add("store.url", "names no user");
     }
     refuse_overwritten(&store.url, &opts, problems);
     if store.any_file_system && store.kept_ranges_file.is_none() {

@@ -24,7 +24,8 @@ pub(super) fn connection(
 ) -> Option<PostgresSettings> {
     // The error may quote the URL, and with it the password.
     let config = store.url.parse::<Config>().ok();
-    let Some(mut config) = config.filter(|config| !has_login_in_host(config)) else {
+    let is_whole = |config: &Config| !has_login_in_host(config) && !has_login_behind(&store.url);
+    let Some(mut config) = config.filter(is_whole) else {
         problems.add("store.url", not_of_form(FORM));
         return None;
     };
@@ -62,6 +63,13 @@ fn has_login_in_host(config: &Config) -> bool {
         Host::Tcp(name) => name.contains('@'),
         Host::Unix(_) => false,
     })
+}
+
+/// The same where a `/` stands behind that `@`: the driver takes what follows for the database, which messages show, too. In its name an `@` is `%40`.
+fn has_login_behind(url: &str) -> bool {
+    let behind = url.split_once('@').map_or("", |(_, behind)| behind);
+    let place = behind.split_once('?').map_or(behind, |(place, _)| place);
+    place.contains('@')
 }
 
 fn refuse_others(store: &RawStoreSettings, problems: &mut Problems) {

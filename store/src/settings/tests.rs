@@ -138,7 +138,12 @@ fn what_a_password_in_a_url_must_not_have_is_told() {
         "mysql://kw:1/2@db/keywright",
         "mysql://kw:s?w@db/keywright",
         "mysql://kw:s#w@db/keywright",
+        // Read as a host and a schema.
+        "mysql://kw:s@1/w@db/keywright",
+        "mysql://kw:s@1#w@db/keywright",
         "postgres://kw:s@w@db/keywright",
+        "postgres://kw:s@1/w@db/keywright",
+        "postgres://kw:s@1#w@db/keywright",
         "etcd://kw:s/w@db/keywright",
         "redis://kw:s%w@db",
     ] {
@@ -147,6 +152,15 @@ fn what_a_password_in_a_url_must_not_have_is_told() {
         let escapes = "write / : @ ? # % as %2F %3A %40 %3F %23 %25";
         assert!(told.contains(escapes), "{url}: {told}");
         assert!(!told.contains("w@db"), "{url}: {told}");
+    }
+    // An @ in an option, or in a name as %40, is part of no password.
+    for fine in [
+        "mysql://kw:s@db/key%40wright",
+        "mysql://kw:s@db/keywright?socket=/run/a@b.sock",
+        "postgres://kw:s@db/key%40wright",
+        "postgres://kw:s@db/keywright?application_name=kw@node",
+    ] {
+        assert_eq!(password(&new(fine).unwrap()), Some("s"), "{fine}");
     }
     for end in [
         "mysql://kw:P@db/keywright",
