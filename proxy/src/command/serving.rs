@@ -49,9 +49,9 @@ pub(crate) fn run(file: &File) -> Result<()> {
     for warning in config.file_warnings() {
         tracing::warn!("{warning}");
     }
+    // The clock may be what is wrong, and other keys are given all the same.
     match config.layout_time(SystemClock.wall_ms()) {
-        Some(LayoutTime::Unusable(problem)) => bail!("in {}: {problem}", file.config.display()),
-        Some(LayoutTime::Warning(warning)) => tracing::warn!("{warning}"),
+        Some(LayoutTime::Unusable(told) | LayoutTime::Warning(told)) => tracing::warn!("{told}"),
         None => {}
     }
     // Tables go over to keys before clients are served, and must not where none could be.

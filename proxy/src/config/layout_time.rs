@@ -9,7 +9,7 @@ use super::Config;
 /// What is to be said of the layout's time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayoutTime {
-    /// No snowflake key can be given, whatever becomes of the clock: the program does not start.
+    /// No snowflake key can be given, unless the clock is wrong.
     Unusable(String),
     /// It should be known: the time ends soon, or the clock is wrong.
     Warning(String),

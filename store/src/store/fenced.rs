@@ -76,13 +76,12 @@ impl Admit {
         if locked.phase != Phase::None || !known.iter().any(gives) {
             return Ok(Dropped::Not);
         }
-        if self.is_fenced {
-            let recorded = of_table(table, link).await?;
-            match origin(table, recorded.as_ref(), &known) {
-                Origin::Known => return Ok(Dropped::Nothing),
-                Origin::Others(..) => return Ok(Dropped::Not),
-                Origin::Brought => {}
-            }
+        let recorded = of_table(table, link).await?;
+        match origin(table, recorded.as_ref(), &known) {
+            Origin::Others(..) => return Ok(Dropped::Not),
+            Origin::Known if self.is_fenced => return Ok(Dropped::Nothing),
+            // Without a fence it may be another table of that name.
+            Origin::Known | Origin::Brought => {}
         }
         let dropped = self.dropping.drop_reserved(link).await?;
         match dropped {

@@ -9,12 +9,13 @@ use keywright_testkit::{
 use crate::{KEYS, Port, config_at};
 
 #[test]
-fn nobody_starts_with_a_layout_that_has_no_time_now() -> Result<()> {
-    for (layout, told) in [
-        ("baidu", "its time ran out on 2024-11-20"),
+fn a_layout_that_has_no_time_now_gives_no_keys_and_keeps_nobody_from_others() -> Result<()> {
+    for (layout, told, refused) in [
+        ("baidu", "its time ran out on 2024-11-20", "\"layout_ran_out\""),
         (
             "leaf,epoch=2199-01-01",
             "its epoch, 2199-01-01, is ahead of the clock: give it one in the past",
+            "\"clock_behind\"",
         ),
     ] {
         let scratch = scratch_dir()?;
@@ -30,10 +31,15 @@ fn nobody_starts_with_a_layout_that_has_no_time_now() -> Result<()> {
         // A program that runs takes its other changes.
         let reloads = ProxyProcess::said(&config, &["check", "--reload"])?;
         assert_has(&reloads, &["warning: snowflake.layout", "ready to run"]);
-        let run = ProxyProcess::command(&config, &["run"])?;
-        assert!(!run.status.success());
-        let said = [run.stdout, run.stderr].concat();
-        assert_has(&String::from_utf8(said)?, &told);
+        let port = Port::start_with("", |its| ProxyConfig {
+            more: config.more.clone(),
+            ..its
+        })?;
+        let mut client = port.client()?;
+        let no_key = client.say("POST /v1/keys/flakes")?;
+        assert_has(&no_key.body, &[refused]);
+        assert_eq!(client.say("POST /v1/keys/orders")?.status, 200);
+        assert_has(&port.proxy.log(), &told);
         // Nobody takes such keys.
         let without = KEYS.replace("flakes = \"snowflake\", ", "");
         let config = ProxyConfig {
