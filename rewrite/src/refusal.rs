@@ -126,8 +126,10 @@ pub enum Unsupported {
     /// 0 or DEFAULT beside NULL, while it is not known whether 0 asks for a key.
     #[error("0 beside NULL in the key column while sql_mode is not known")]
     ZeroAmbiguous,
-    /// A prepared statement whose 0 or DEFAULT asked for a key when it was prepared and is one now.
-    #[error("0 or DEFAULT in the key column under another sql_mode than that of PREPARE")]
+    /// A prepared statement whose 0 or DEFAULT asked for a key when it was prepared and is one now, or whose computed key was an error if it was NULL.
+    #[error(
+        "0, DEFAULT or a computed key in the key column under another sql_mode than that of PREPARE"
+    )]
     ZeroChanged,
     /// `SELECT NEXT n VALUES FOR …` of too many.
     #[error("NEXT VALUES for more than 1000 keys in one statement")]

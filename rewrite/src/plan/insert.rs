@@ -36,6 +36,25 @@ impl Insert {
         self.plan_for(text, modes, key, wanted)
     }
 
+    /// The same where NULL makes no value of the server's own in the key's column, which is NOT NULL. A strict server refuses NULL there (1048), so
+    /// what is computed is a key, or an error. Without strict mode, and with IGNORE, this is [`Self::plan`].
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn plan_for_not_null(
+        &self,
+        text: &[u8],
+        modes: &Modes,
+        key: &KeyColumn<'_>,
+    ) -> Result<Plan, Unread> {
+        let wanted = self.wanted(modes, key);
+        let wanted = Wanted {
+            null_fails: key.form != KeyForm::Integer && wanted.care.is_strict && !self.head.delayed,
+            ..wanted
+        };
+        self.plan_for(text, modes, key, wanted)
+    }
+
     fn plan_for(
         &self,
         text: &[u8],
@@ -70,6 +89,9 @@ impl Insert {
         if cursor.set_var {
             return Err(Unsupported::SetVar.into());
         }
+        if let Some(reason) = walked.alone.filter(|_| walked.rows > 1) {
+            return Err(Unsupported::Key(reason).into());
+        }
         self.finish(key, modes, walked)
     }
 
@@ -91,6 +113,7 @@ impl Insert {
             in_row: self.source == Source::Rows,
             in_query: self.source == Source::Query,
             is_computed_own: false,
+            null_fails: false,
         }
     }
 
@@ -218,6 +241,7 @@ impl Insert {
             for_zero: walked.for_zero,
             by_mode: walked.seen.by_mode,
             by_order: self.needs_columns(),
+            by_not_null: walked.by_not_null,
             is_signed: key.is_signed,
             is_strict_behind: key.is_strict,
             key_parameters: walked.key_parameters,

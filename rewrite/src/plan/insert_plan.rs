@@ -37,6 +37,7 @@ pub struct Plan {
     pub(super) for_zero: bool,
     pub(super) by_mode: bool,
     pub(super) by_order: bool,
+    pub(super) by_not_null: bool,
     pub(super) is_signed: bool,
     pub(super) is_strict_behind: bool,
     pub(super) key_parameters: Vec<KeyParameter>,
@@ -135,6 +136,11 @@ impl Plan {
     /// Whether another order of the table's columns makes another plan: the statement has values and no column list.
     pub fn by_order(&self) -> bool {
         self.by_order
+    }
+
+    /// Whether a computed key is one only as long as the column is NOT NULL.
+    pub fn by_not_null(&self) -> bool {
+        self.by_not_null
     }
 
     /// What is known beside a bound key of a row: of the column, and of the server's care.

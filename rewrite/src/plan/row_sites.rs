@@ -3,9 +3,9 @@
 use crate::lex::cursor::Cursor;
 use crate::lex::scan::Scanned;
 use crate::plan::site::{KeyParameter, Site, SiteKind, site_kind};
-use crate::read::key_value::Found;
+use crate::read::key_value::{Found, NullFails};
 use crate::read::key_wanted::{Value, Wanted};
-use crate::refusal::{Unread, Unsupported};
+use crate::refusal::{KeyExpression, Unread, Unsupported};
 
 /// Where the key stands in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,10 @@ pub(crate) struct Walked {
     pub(crate) alias_list: Option<(usize, usize)>,
     /// The SET form names the key.
     pub(super) assigned: bool,
+    /// A row's key is its own because NULL would be an error.
+    pub(super) by_not_null: bool,
+    /// That is certain only if no row stands beside it. Why the key could not be read otherwise.
+    pub(super) alone: Option<KeyExpression>,
 }
 
 impl Walked {
@@ -57,6 +61,8 @@ impl Walked {
             on_duplicate: false,
             alias_list: None,
             assigned: false,
+            by_not_null: false,
+            alone: None,
         }
     }
 
@@ -146,6 +152,10 @@ impl Walked {
 
     /// A row with a value in the key's column; `parameters` is how many came before it.
     pub(super) fn add_value(&mut self, found: &Found, parameters: u32) -> Result<(), Unread> {
+        self.by_not_null |= found.null_fails.is_some();
+        if let Some(NullFails::Alone(reason)) = found.null_fails {
+            self.alone = self.alone.or(Some(reason));
+        }
         let Some(kind) = site_kind(found.value, self.no_auto_value_on_zero) else {
             self.explicit = true;
             self.seen.by_mode |= found.value == Value::Zero;

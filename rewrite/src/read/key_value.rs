@@ -11,6 +11,17 @@ pub(crate) struct Found {
     pub(crate) value: Value,
     pub(crate) start: usize,
     pub(crate) end: usize,
+    /// It is computed, and may be NULL, which would be an error.
+    pub(crate) null_fails: Option<NullFails>,
+}
+
+/// Where NULL is an error in a NOT NULL column of a server that is strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NullFails {
+    /// In this row, however many there are.
+    Always,
+    /// In the only row of a statement. Among several the server may store `''` with a warning: so this keeps the key from being read there.
+    Alone(KeyExpression),
 }
 
 impl Cursor<'_> {
@@ -37,23 +48,57 @@ impl Cursor<'_> {
                     value,
                     start: start.at,
                     end,
+                    null_fails: None,
                 });
             }
             (Ok(_), false) => KeyExpression::Operator,
             (Err(Unread::Unsupported(Unsupported::Key(reason))), _) => reason,
             (Err(other), _) => return Err(other),
         };
-        if !start.is_own_key(wanted, reason)? {
+        let is_own = start.is_own_key(wanted, reason)?;
+        if !is_own && !(wanted.null_fails && is_computed(reason)) {
             return Err(Unsupported::Key(reason).into());
         }
         *self = start;
         let mut own = Scanned::default();
         self.skip_assigned(wanted.name, &mut own)?;
+        let null_fails = match is_own {
+            true => None,
+            false => Some(self.null_fails(start, wanted, (seen.calls, own), reason)?),
+        };
         seen.add(own);
+        // Without strict mode NULL is stored as `''`, with a warning.
+        seen.by_mode |= null_fails.is_some();
         Ok(Found {
             value: Value::Explicit,
             start: start.at,
             end: self.at,
+            null_fails,
+        })
+    }
+
+    /// Where it is an error if the expression that was passed from `start` on comes to NULL. `calls`: one in the rows before it, or before it in
+    /// its own, may be of a stored function; `own`: what was seen in it.
+    fn null_fails(
+        &self,
+        start: Self,
+        wanted: Wanted<'_>,
+        (calls, own): (bool, Scanned),
+        reason: KeyExpression,
+    ) -> Result<NullFails, Unread> {
+        // Before it is assigned to, the key itself is `''` in the row.
+        let refers_to_key =
+            own.name || (own.name_in_query && start.refers_from_within(self.at, wanted)?);
+        // A function may have written to a table that rolls nothing back: then the server only warns.
+        let is_certain = wanted.care.is_strict && wanted.is_strict_behind && !calls && !own.calls;
+        // To MySQL ROW() is a row of a query, of which there may be one and NULL is only warned of.
+        let is_unread = refers_to_key || self.inside != start.inside;
+        if is_unread || (wanted.in_row && !is_certain) {
+            return Err(Unsupported::Key(reason).into());
+        }
+        Ok(match is_certain {
+            true => NullFails::Always,
+            false => NullFails::Alone(reason),
         })
     }
 
@@ -97,6 +142,7 @@ impl Cursor<'_> {
             value,
             start,
             end: self.at,
+            null_fails: None,
         })
     }
 
@@ -114,4 +160,18 @@ impl Cursor<'_> {
             .iter()
             .any(|word| token.is(self.text, word)))
     }
+}
+
+/// Whether what is no constant for this reason is an expression that the server computes.
+fn is_computed(reason: KeyExpression) -> bool {
+    matches!(
+        reason,
+        KeyExpression::Call
+            | KeyExpression::Variable
+            | KeyExpression::Subquery
+            | KeyExpression::Operator
+            | KeyExpression::Column
+            | KeyExpression::DefaultOfOther
+            | KeyExpression::Introducer
+    )
 }

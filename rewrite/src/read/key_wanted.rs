@@ -45,6 +45,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) in_query: bool,
     /// What is computed is known not to be NULL: where only NULL asks for a key, it is one.
     pub(crate) is_computed_own: bool,
+    /// NULL is an error in the key's column, at least in the only row of a statement: so what is computed is a key there, too.
+    pub(crate) null_fails: bool,
 }
 
 impl Wanted<'_> {

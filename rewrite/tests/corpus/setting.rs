@@ -15,6 +15,8 @@ pub(crate) struct Setting {
     live: Vec<Vec<u8>>,
     watched: bool,
     is_signed: bool,
+    is_strict: bool,
+    is_not_null: bool,
     prepare: bool,
     spacing: u64,
 }
@@ -72,6 +74,8 @@ impl Setting {
             },
             watched: has("watched"),
             is_signed: !has("unsigned"),
+            is_strict: has("strict_behind"),
+            is_not_null: has("not_null"),
             prepare: has("prepare"),
             spacing: if has("spacing3") { 3 } else { 1 },
         }
@@ -104,7 +108,7 @@ impl Setting {
             live: &self.live,
             watched: self.watched,
             is_signed: self.is_signed,
-            is_strict: false,
+            is_strict: self.is_strict,
         };
         if known == Kind::LoadData {
             let load = Load::read(&text, modes);
@@ -127,7 +131,11 @@ impl Setting {
                 Ok(plan) => self.selected(&plan, &text),
             };
         }
-        match insert.and_then(|insert| insert.plan(&text, modes, &key)) {
+        let plan = insert.and_then(|insert| match self.is_not_null {
+            true => insert.plan_for_not_null(&text, modes, &key),
+            false => insert.plan(&text, modes, &key),
+        });
+        match plan {
             Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
             Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
             Ok(plan) if self.prepare => self.prepared(&plan, &text),
@@ -296,6 +304,7 @@ fn marks(plan: &Plan) -> String {
         (plan.for_zero(), "for 0"),
         (plan.by_mode(), "in this sql_mode"),
         (plan.by_order(), "by the order of columns"),
+        (plan.by_not_null(), "by NOT NULL"),
     ];
     let mut marks = format!("-- {} of {}, {last_insert_id}", plan.keys(), plan.rows());
     for (_, flag) in flags.iter().filter(|(set, _)| *set) {
