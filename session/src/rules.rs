@@ -29,7 +29,7 @@ pub use pattern::{Pattern, PatternError};
 pub use rule::{
     Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule, SeveralRows, TableTraits, View, ViewKey,
 };
-use table_snapshots::{Ahead, TableSnapshots};
+use table_snapshots::{Ahead, Seen, TableSnapshots};
 pub use table_snapshots::{KeyColumnState, TableSnapshot};
 
 /// All rules of a listener. The first that matches is in force, but for views that are known: theirs is that of the table behind
@@ -110,7 +110,11 @@ impl Rules {
             let schema = self.folded(table.schema.as_bytes()).map(Cow::into_owned);
             let name = self.folded(table.name.as_bytes()).map(Cow::into_owned);
             if let (Some(schema), Some(name)) = (schema, name) {
-                self.tables.add(schema, name, table.key_column);
+                let seen = Seen {
+                    key_column: table.key_column,
+                    is_not_null: table.is_not_null,
+                };
+                self.tables.add(schema, name, seen);
             }
         }
         if is_all {
@@ -341,6 +345,12 @@ impl Rules {
             Some((schema, table)) => self.tables.of(&schema, &table),
             None => KeyColumnState::Present,
         }
+    }
+
+    /// Whether the key column of such a table is NOT NULL, if that is known.
+    pub fn is_not_null(&self, schema: &[u8], table: &[u8]) -> Option<bool> {
+        let (schema, table) = self.folded(schema).zip(self.folded(table))?;
+        self.tables.is_not_null(&schema, &table)
     }
 
     /// Whether two names are the same table name to this server.

@@ -71,6 +71,7 @@ impl Explainer<'_> {
             .as_deref()
             .or(database)
             .unwrap_or_default();
+        let is_not_null = self.rules.is_not_null(schema, &head.table.table);
         let live = match self.examples().columns(schema, &head.table.table) {
             Columns::Known(names) => names,
             Columns::NoTable | Columns::NotKnown => Vec::new(),
@@ -83,6 +84,10 @@ impl Explainer<'_> {
             is_signed: rule.is_signed,
             is_strict: rule.repeatable,
         };
-        Insert::read(head, text, &modes)?.plan(text, &modes, &key)
+        let insert = Insert::read(head, text, &modes)?;
+        match is_not_null {
+            Some(true) => insert.plan_for_not_null(text, &modes, &key),
+            Some(false) | None => insert.plan(text, &modes, &key),
+        }
     }
 }

@@ -44,6 +44,8 @@ pub struct KeyColumn {
     pub kind: ColumnType,
     /// Whether it is AUTO_INCREMENT.
     pub auto_increment: bool,
+    /// Whether it is NOT NULL.
+    pub is_not_null: bool,
     /// The AUTO_INCREMENT from which on the server makes no key for this column.
     pub fence: u64,
     /// Whether that is what the table has.

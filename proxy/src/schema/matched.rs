@@ -58,6 +58,7 @@ pub(super) fn key_column(table: &Table, rules: &Rules, server: &Server) -> Optio
         name: column.name.clone(),
         kind: column.kind.clone(),
         auto_increment: column.auto_increment,
+        is_not_null: column.is_not_null,
         fence,
         fenced: table.counter == Some(fence),
         counter: table.counter,

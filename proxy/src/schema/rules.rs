@@ -148,29 +148,33 @@ fn table_snapshots(
     others: &[OtherView<'_>],
     around: &Around<'_>,
 ) -> Vec<TableSnapshot> {
-    let snapshot = |schema: &str, name: &str, key_column, traits| TableSnapshot {
+    let snapshot = |schema: &str, name: &str, key_column| TableSnapshot {
         schema: schema.to_owned(),
         name: name.to_owned(),
         key_column,
-        traits,
+        is_not_null: None,
+        traits: None,
     };
     let without = matched
         .keyless()
-        .map(|(_, table)| snapshot(&table.schema, &table.name, KeyColumnState::Missing, None));
+        .map(|(_, table)| snapshot(&table.schema, &table.name, KeyColumnState::Missing));
     let with = matched.with_rule().map(|(configured, column)| {
         let key_column = match column.lacks_room(configured) {
             Some(_) => KeyColumnState::TooNarrow,
             None => KeyColumnState::Present,
         };
-        let traits = around.traits_of(column);
-        snapshot(&column.schema, &column.table, key_column, Some(traits))
+        TableSnapshot {
+            is_not_null: Some(column.is_not_null),
+            traits: Some(around.traits_of(column)),
+            ..snapshot(&column.schema, &column.table, key_column)
+        }
     });
     let views = others.iter().map(|other| {
         let key_column = match other.has_column {
             true => KeyColumnState::Present,
             false => KeyColumnState::Missing,
         };
-        snapshot(&other.view.schema, &other.view.name, key_column, None)
+        snapshot(&other.view.schema, &other.view.name, key_column)
     });
     without.chain(with).chain(views).collect()
 }

@@ -82,6 +82,8 @@ pub struct Column {
     pub kind: ColumnType,
     /// Whether it is AUTO_INCREMENT.
     pub auto_increment: bool,
+    /// Whether it is NOT NULL.
+    pub is_not_null: bool,
     /// Whether `SELECT *` leaves it out.
     pub is_invisible: bool,
 }

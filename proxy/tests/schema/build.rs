@@ -36,6 +36,7 @@ pub(crate) fn column(name: &str, kind: &str) -> Column {
             length: 0,
         },
         auto_increment: false,
+        is_not_null: false,
         is_invisible: false,
     }
 }

@@ -99,6 +99,32 @@ fn queries_are_steady_unless_a_view_may_call_a_function() {
     assert!(!is_steady(Some("")));
 }
 
+/// Of a view, or of a table that came since, the session asks the server.
+#[test]
+fn sessions_know_which_key_columns_are_not_null() {
+    let config = config("uuid_v7", "");
+    let table = |name: &str, is_not_null| {
+        let mut table = plain(name, "char(36)");
+        table.columns[0].kind.length = 36;
+        table.columns[0].is_not_null = is_not_null;
+        table
+    };
+    let mut snapshot = snapshot(MYSQL, vec![table("notes", false), table("orders", true)]);
+    let other = "select `log`.`t`.`id` AS `id` from `log`.`t`";
+    context(&mut snapshot)
+        .views
+        .push(view("seen", &["id"], other));
+    let rules = rules(&snapshot, &config);
+    for (name, known) in [
+        ("orders", Some(true)),
+        ("notes", Some(false)),
+        ("seen", None),
+        ("new", None),
+    ] {
+        assert_eq!(rules.is_not_null(b"shop", name.as_bytes()), known, "{name}");
+    }
+}
+
 /// One table under a pattern does not change what holds for the others.
 #[test]
 fn each_table_has_its_own_traits() {

@@ -78,6 +78,7 @@ pub(crate) fn table(table: &now::TableSnapshot) -> before::TableSnapshot {
             now::KeyColumnState::Missing => before::KeyColumnState::Missing,
             now::KeyColumnState::NoTable => before::KeyColumnState::NoTable,
         },
+        is_not_null: table.is_not_null,
         traits: table.traits.map(|of| before::TableTraits {
             watched: of.watched,
             repeatable: of.repeatable,

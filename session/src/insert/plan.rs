@@ -145,9 +145,10 @@ impl Connection {
                     true => Err(Unsupported::View(UPDATED).into()),
                     false => Ok(Planned::Query(index, plan)),
                 }),
-            None => self
-                .plan_rows(insert, text, &key)
-                .map(|plan| Planned::Plan(index, plan)),
+            None => match self.plan_rows((index, rule), insert, text, &key) {
+                Ok(plan) => plan.map(|plan| Planned::Plan(index, plan)),
+                Err(question) => return Ok(Planned::Ask(question)),
+            },
         };
         if let Some(instead) = self.instead_where_unshown(table, index, &planned) {
             return instead;
@@ -165,12 +166,22 @@ impl Connection {
         }
     }
 
-    /// What becomes of rows that are written in the text.
-    fn plan_rows(&self, insert: &Insert, text: &[u8], key: &KeyColumn<'_>) -> Result<Plan, Unread> {
+    /// What becomes of rows that are written in the text. `Err`: this must be known first.
+    fn plan_rows(
+        &self,
+        rule: (usize, &Rule),
+        insert: &Insert,
+        text: &[u8],
+        key: &KeyColumn<'_>,
+    ) -> Result<Result<Plan, Unread>, Question> {
         let modes = &self.context.modes;
-        let plan = match self.table_report.nulls_are_known {
-            true => insert.plan_without_nulls(text, modes, key)?,
-            false => insert.plan(text, modes, key)?,
+        let planned = match self.table_report.nulls_are_known {
+            true => insert.plan_without_nulls(text, modes, key),
+            false => insert.plan(text, modes, key),
+        };
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(unread) => return self.plan_computed(rule, insert, text, (key, unread)),
         };
         // Digits that are a text of this statement are none to UNHEX then, which comes to NULL.
         if plan.explicit()
@@ -178,9 +189,36 @@ impl Connection {
             && self.context.text_modes.has_wide_texts()
             && has(text, b"unhex")
         {
-            return Err(Unsupported::Key(KeyExpression::Call).into());
+            return Ok(Err(Unsupported::Key(KeyExpression::Call).into()));
         }
-        Ok(plan)
+        Ok(Ok(plan))
+    }
+
+    /// The same of rows that this keeps from being read. Of a computed key that is no number the server is asked whether it is NULL, where it can
+    /// be. Otherwise it is a key where NULL would be an error.
+    fn plan_computed(
+        &self,
+        (index, rule): (usize, &Rule),
+        insert: &Insert,
+        text: &[u8],
+        (key, unread): (&KeyColumn<'_>, Unread),
+    ) -> Result<Result<Plan, Unread>, Question> {
+        let modes = &self.context.modes;
+        let Unread::Unsupported(Unsupported::Key(_)) = unread else {
+            return Ok(Err(unread));
+        };
+        let is_strict = modes.strict == Some(true) && !insert.ignore();
+        let can_ask = || {
+            !self.table_report.is_prepared
+                && insert.computed_keys(text, modes, key, false).is_some()
+        };
+        if key.form == KeyForm::Integer || !is_strict || can_ask() {
+            return Ok(Err(unread));
+        }
+        Ok(match self.is_not_null(&insert.head().table, index, rule)? {
+            true => insert.plan_for_not_null(text, modes, key),
+            false => Err(unread),
+        })
     }
 
     /// What comes first where a statement needs the live columns: they are asked for, or there is no such table.

@@ -15,6 +15,7 @@ impl Connection {
         database: Option<&[u8]>,
         text: &[u8],
     ) -> Result<Planned, NotPlanned> {
+        self.table_report.is_prepared = true;
         if self.context.database.as_deref() == database {
             return self.plan(text);
         }

@@ -75,6 +75,7 @@ impl Connection {
     }
 
     fn prepare_insert(&mut self, query: Query<'_>) -> Next {
+        self.table_report.is_prepared = true;
         match self.plan(query.text) {
             Ok(Planned::Plan(index, plan)) => self.prepare_rows(query, (index, plan), None),
             Ok(Planned::Query(index, plan)) => self.prepare_select(query, index, plan),

@@ -30,8 +30,8 @@ impl Connection {
         let facts = Facts::of_rows(&plan, wants_keys);
         match decide(self.policy(Some(index)), &facts) {
             Verdict::Rewrite => {}
-            // By another order of columns its keys would be other values.
-            Verdict::Pass if plan.by_order() => {}
+            // By another order of columns its keys would be other values, and in a column that is not NOT NULL any more they could be NULL.
+            Verdict::Pass if plan.by_order() || plan.by_not_null() => {}
             Verdict::Pass => {
                 let by_mode = plan.by_mode().then_some(index);
                 return self.prepare_explicit(query, (by_mode, None));

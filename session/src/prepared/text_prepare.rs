@@ -231,6 +231,7 @@ impl Connection {
             // insert_id is for this INSERT; unused it would wait for the next one into any table.
             self.pass_query(query, After::Nothing)
         } else if is_same && let Some(own) = own {
+            self.table_report.is_prepared = true;
             match self.decide(query, &statement.text) {
                 Decided::Keys(rule, plan) => {
                     let step = self.keys_step(rule, plan.keys());

@@ -26,25 +26,31 @@ pub struct TableSnapshot {
     pub name: String,
     /// What was found of its key column.
     pub key_column: KeyColumnState,
+    /// Whether that is NOT NULL. `None`: this is not known.
+    pub is_not_null: Option<bool>,
     /// What holds for it. `None`: what its rule says.
     pub traits: Option<TableTraits>,
+}
+
+/// What was found of a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) key_column: KeyColumnState,
+    pub(super) is_not_null: Option<bool>,
 }
 
 /// Tables that were found, by name and schema as they are compared.
 #[derive(Debug, Default)]
 pub(super) struct TableSnapshots {
-    tables: HashMap<Vec<u8>, HashMap<Vec<u8>, KeyColumnState>>,
+    tables: HashMap<Vec<u8>, HashMap<Vec<u8>, Seen>>,
     /// Whether these are all there are.
     is_all: bool,
 }
 
 impl TableSnapshots {
     /// Adds one.
-    pub(super) fn add(&mut self, schema: Vec<u8>, name: Vec<u8>, key_column: KeyColumnState) {
-        self.tables
-            .entry(name)
-            .or_default()
-            .insert(schema, key_column);
+    pub(super) fn add(&mut self, schema: Vec<u8>, name: Vec<u8>, seen: Seen) {
+        self.tables.entry(name).or_default().insert(schema, seen);
     }
 
     /// There are no others.
@@ -52,14 +58,22 @@ impl TableSnapshots {
         self.is_all = true;
     }
 
-    /// What was found of a table.
+    fn seen(&self, schema: &[u8], name: &[u8]) -> Option<&Seen> {
+        self.tables.get(name).and_then(|of| of.get(schema))
+    }
+
+    /// What was found of a table's key column.
     pub(super) fn of(&self, schema: &[u8], name: &[u8]) -> KeyColumnState {
-        let seen = self.tables.get(name).and_then(|of| of.get(schema));
-        match seen {
-            Some(key_column) => *key_column,
+        match self.seen(schema, name) {
+            Some(seen) => seen.key_column,
             None if self.is_all => KeyColumnState::NoTable,
             None => KeyColumnState::Present,
         }
+    }
+
+    /// Whether that is NOT NULL, if it is known.
+    pub(super) fn is_not_null(&self, schema: &[u8], name: &[u8]) -> Option<bool> {
+        self.seen(schema, name)?.is_not_null
     }
 }
 

@@ -96,6 +96,7 @@ fn tables_that_were_seen_are_known_by_name() -> Result<(), PatternError> {
         schema: "Shop".to_owned(),
         name: name.to_owned(),
         key_column,
+        is_not_null: (key_column == KeyColumnState::Present).then_some(true),
         traits: None,
     });
     for (lower_case, is_all) in [(false, false), (false, true), (true, true)] {
@@ -104,9 +105,11 @@ fn tables_that_were_seen_are_known_by_name() -> Result<(), PatternError> {
         let other = [KeyColumnState::Present, KeyColumnState::NoTable][usize::from(is_all)];
         assert_eq!(rules.key_column_state(b"Shop", b"new"), other);
         assert_eq!(rules.key_column_state(b"Sales", b"Log"), other);
+        assert_eq!(rules.is_not_null(b"Shop", b"new"), None);
         for table in &tables {
             let name = table.name.as_bytes();
             assert_eq!(rules.key_column_state(b"Shop", name), table.key_column);
+            assert_eq!(rules.is_not_null(b"Shop", name), table.is_not_null);
             let in_other_case = rules.key_column_state(b"SHOP", &name.to_ascii_uppercase());
             let expected = if lower_case { table.key_column } else { other };
             assert_eq!(in_other_case, expected);

@@ -61,6 +61,31 @@ impl Connection {
         }
     }
 
+    /// Whether the key column of a table refuses NULL where the server is strict. Of tables that no schema refresh has shown the server is asked.
+    pub(crate) fn is_not_null(
+        &self,
+        table: &TableName,
+        index: usize,
+        rule: &Rule,
+    ) -> Result<bool, Question> {
+        let (schema, name) = self.named(table);
+        let known = match self.rules.key_column_state(schema, name) {
+            KeyColumnState::Present if !self.context.doubts_tables => {
+                self.rules.is_not_null(schema, name)
+            }
+            KeyColumnState::Present | KeyColumnState::NoTable | KeyColumnState::Missing => None,
+            // It may be of any type, such as one that makes something else of NULL.
+            KeyColumnState::TooNarrow => Some(false),
+        };
+        match known.or_else(|| self.context.is_not_null(schema, name)) {
+            Some(is_not_null) => Ok(is_not_null),
+            None if self.table_report.key.is_some() => Ok(self.table_report.is_not_null),
+            // In another character set it would be another name.
+            None if !rule.column.is_ascii() => Ok(false),
+            None => Err(Question::Key(table.clone(), index)),
+        }
+    }
+
     /// Which changes of tables what is known of the statement's table is behind.
     pub(crate) fn judged_at(&self) -> u64 {
         let asked_at = self.table_report.asked_at;
@@ -210,15 +235,17 @@ impl Connection {
             Some(_) if key_column == KeyColumnState::Missing => return self.fail_own(answer),
             Some(_) => KeyThere::Untold,
         };
+        let is_not_null = there == KeyThere::Yes && self.refuses_null(answer);
         if there == KeyThere::Yes
             && matches!(
                 key_column,
                 KeyColumnState::NoTable | KeyColumnState::Present
             )
         {
-            self.context.note_key(table);
+            self.context.note_key(table, is_not_null);
         }
         self.table_report.key = Some(there);
+        self.table_report.is_not_null = is_not_null;
         Job::Idle
     }
 
@@ -255,6 +282,13 @@ impl Connection {
             true => KeyThere::Narrow,
             false => KeyThere::Yes,
         }
+    }
+
+    /// Whether the column that an answer describes is NOT NULL, and of no type that makes something else of NULL.
+    fn refuses_null(&self, answer: &[u8]) -> bool {
+        let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
+        let column = only_column(answer, is_extended);
+        column.is_some_and(|column| column.is_text() && column.is_not_null())
     }
 
     fn close_question(&mut self, answer: &[u8]) {

@@ -41,7 +41,7 @@ pub(crate) fn probe(server: Server) -> &'static [u8] {
 /// Its columns.
 pub(crate) const PROBE_COLUMNS: usize = 6;
 
-/// How many tables newer than the last schema refresh are remembered as having the column of their rule.
+/// How many tables of which the server was asked are remembered as having the column of their rule.
 const WITH_KEY_MAX: usize = 32;
 
 /// Schema and table.
@@ -104,8 +104,8 @@ pub(crate) struct Context {
     pub(crate) unseen: Unseen,
     /// Statements on rules' tables that were prepared out of a text, by name.
     pub(crate) texts: BTreeMap<Vec<u8>, TextStatement>,
-    /// Tables newer than the last schema refresh that have the column of their rule.
-    with_key: Vec<Named>,
+    /// Tables of which the server was asked and that have the column of their rule, and whether that is NOT NULL.
+    with_key: Vec<(Named, bool)>,
     /// Tables may have changed since the last schema refresh.
     pub(crate) doubts_tables: bool,
     /// [`crate::SchemaChanges::defined`] as far as that was taken in.
@@ -219,16 +219,22 @@ impl Context {
 
     /// Whether a table is known to have the column of its rule.
     pub(crate) fn has_key(&self, schema: &[u8], table: &[u8]) -> bool {
+        self.is_not_null(schema, table).is_some()
+    }
+
+    /// Whether that is NOT NULL, of a table that is known to have it.
+    pub(crate) fn is_not_null(&self, schema: &[u8], table: &[u8]) -> Option<bool> {
         let mut tables = self.with_key.iter();
-        tables.any(|(of, name)| of == schema && name == table)
+        let noted = tables.find(|((of, name), _)| of == schema && name == table);
+        noted.map(|(_, is_not_null)| *is_not_null)
     }
 
     /// Notes that it has.
-    pub(crate) fn note_key(&mut self, table: Named) {
+    pub(crate) fn note_key(&mut self, table: Named, is_not_null: bool) {
         if self.with_key.len() >= WITH_KEY_MAX {
             self.with_key.clear();
         }
-        self.with_key.push(table);
+        self.with_key.push((table, is_not_null));
     }
 
     /// Takes in the row that [`probe`] asked for. False if that is not what it is. The server's identity is the one in `rules` if

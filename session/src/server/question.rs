@@ -106,6 +106,10 @@ pub(crate) struct TableReport {
     pub(crate) asked_at: Option<u64>,
     /// Whether it has the column of its rule.
     pub(crate) key: Option<KeyThere>,
+    /// That column, which has room for the rule's keys, is NOT NULL.
+    pub(crate) is_not_null: bool,
+    /// What it computes as keys is not asked for: the command prepares an INSERT, or executes one that was prepared.
+    pub(crate) is_prepared: bool,
     /// The server was asked whether the client's account may insert into it, and has not said that it may not.
     pub(crate) may_insert: bool,
     /// What this table is.

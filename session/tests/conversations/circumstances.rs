@@ -282,6 +282,7 @@ impl Circumstances {
                 schema: "d".to_owned(),
                 name: name.to_owned(),
                 key_column,
+                is_not_null: None,
                 traits: None,
             };
             let seen = [

@@ -8,6 +8,7 @@ mod broken;
 mod bulk;
 mod computed;
 mod computed_texts;
+mod computed_where_null_fails;
 mod counted_otherwise;
 mod cursors;
 mod cut;

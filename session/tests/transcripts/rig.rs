@@ -72,16 +72,14 @@ pub(crate) fn rig_of_table_and_rule(
 ) -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
     change(&mut r.rule);
-    let table = TableSnapshot {
-        schema: "d".to_owned(),
-        name: "t".to_owned(),
-        key_column,
-        traits: None,
-    };
-    let rules = Rules::new(vec![r.rule.clone()], false)
-        .with_tables(&[table], true)
-        .with_schema(Arc::clone(&r.schema));
-    r.s = Session::new(Arc::new(rules), r.facts.clone());
+    r.before_table(key_column, None);
+    r
+}
+
+/// The same before a server, where it was seen whether the key column is NOT NULL, or not.
+pub(crate) fn rig_of_not_null(server: Server, form: KeyForm, is_not_null: Option<bool>) -> Rig {
+    let mut r = rig_before(server, form, DEPRECATE_EOF, Limits::default());
+    r.before_table(KeyColumnState::Present, is_not_null);
     r
 }
 
@@ -154,6 +152,20 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
     }
 }
 impl Rig {
+    /// A new session, where all tables were looked at, and t is one whose key column was seen so.
+    fn before_table(&mut self, key_column: KeyColumnState, is_not_null: Option<bool>) {
+        let table = TableSnapshot {
+            schema: "d".to_owned(),
+            name: "t".to_owned(),
+            key_column,
+            is_not_null,
+            traits: None,
+        };
+        let rules = Rules::new(vec![self.rule.clone()], false)
+            .with_tables(&[table], true)
+            .with_schema(Arc::clone(&self.schema));
+        self.s = Session::new(Arc::new(rules), self.facts.clone());
+    }
     pub(crate) fn run(&mut self) {
         let mut idle = 0;
         let mut side = 0;

@@ -12,6 +12,7 @@ keywright_testkit::on_both_flavours!(
     a_small_key_space_is_used_to_its_end,
     a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
     a_uuid_that_comes_to_null_is_none,
+    a_uuid_is_computed_as_natively_where_null_is_an_error,
 );
 
 /// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
@@ -192,5 +193,70 @@ fn a_uuid_that_comes_to_null_is_none(flavour: Flavour) -> Result<()> {
     let fault = prepared.err().map(|fault| fault.errno);
     assert_eq!(fault, Some(1235));
     assert_eq!(wire.rows("SELECT COUNT(*) FROM u")?, [["9"]]);
+    Ok(())
+}
+
+/// Applications that bring keys of their own compute them so. The server itself refuses NULL in a column that is NOT NULL.
+fn a_uuid_is_computed_as_natively_where_null_is_an_error(flavour: Flavour) -> Result<()> {
+    const OWN: &str = "6ccd780c-baba-1026-9564-5b8c656024db";
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE own_keys; USE own_keys;
+         CREATE TABLE u (id BINARY(16) PRIMARY KEY, a INT);
+         CREATE TABLE n (id BINARY(16) NULL UNIQUE, a INT)",
+    )?;
+    let store = make_store(&server, "store_own_keys", &[])?;
+    let config = ProxyConfig::before(&server, &store)
+        .rule("own_keys.u", "uuid_v7:bytes16")
+        .rule("own_keys.n", "uuid_v7:bytes16");
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("own_keys")?;
+    let values: &[&str] = match flavour {
+        Flavour::MariaDb => &["UNHEX(REPLACE(?, '-', ''))"],
+        Flavour::MySql => &["UNHEX(REPLACE(?, '-', ''))", "UUID_TO_BIN(?)"],
+    };
+    for value in values {
+        let insert = |table: &str| format!("INSERT INTO {table} (id, a) VALUES ({value}, ?)");
+        let statement = wire.prepare(insert("u"))??;
+        let own = Param::Text(OWN.as_bytes().to_vec());
+        match wire
+            .execute(&statement, &[own, Param::Signed(1)])?
+            .as_slice()
+        {
+            [Reply::Done(done)] => assert_eq!(done.affected_rows, 1, "{value}"),
+            other => panic!("{value}: {other:?}"),
+        }
+        match wire
+            .execute(&statement, &[Param::Null, Param::Signed(2)])?
+            .as_slice()
+        {
+            [Reply::Failed(fault)] => assert_eq!(fault.errno, 1048, "{value}"),
+            other => panic!("{value}: {other:?}"),
+        }
+        let stored = wire.rows("SELECT HEX(id), a FROM u")?;
+        assert_eq!(
+            stored,
+            [[OWN.replace('-', "").to_uppercase().as_str(), "1"]]
+        );
+        wire.run("DELETE FROM u")?;
+        // There NULL would be stored.
+        let refused = wire.prepare(insert("n"))?.err();
+        assert_eq!(refused.map(|fault| fault.errno), Some(1235), "{value}");
+    }
+    // The server cannot be asked for this before.
+    wire.run("INSERT INTO u (id, a) VALUES (UNHEX(MD5('x')), 3)")?;
+    let null = wire.query("INSERT INTO u (id, a) VALUES (UNHEX(MD5(NULL)), 4)")?;
+    match null.as_slice() {
+        [Reply::Failed(fault)] => assert_eq!(fault.errno, 1048),
+        other => panic!("{other:?}"),
+    }
+    wire.run("SET sql_mode = ''")?;
+    let refused = wire.query("INSERT INTO u (id, a) VALUES (UNHEX(MD5('y')), 5)")?;
+    match refused.as_slice() {
+        [Reply::Failed(fault)] => assert_eq!(fault.errno, 1235),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(wire.rows("SELECT a FROM u")?, [["3"]]);
     Ok(())
 }

@@ -58,7 +58,7 @@ pub(super) async fn tables(conn: &mut Conn, rules: &Rules) -> Result<Listed> {
     let (mut tables, others) = by_rules(&rows, rules);
     let rows: Vec<Row> = conn
         .query(format!(
-            "SELECT table_schema, table_name, column_name, column_type, character_maximum_length, extra \
+            "SELECT table_schema, table_name, column_name, column_type, character_maximum_length, extra, is_nullable \
              FROM information_schema.columns WHERE table_schema NOT IN ({OWN_SCHEMAS}) \
              ORDER BY table_schema, table_name, ordinal_position"
         ))
@@ -129,6 +129,7 @@ fn column(row: &Row) -> Column {
             length: number(row, 4).unwrap_or(0),
         },
         auto_increment: extra.contains("auto_increment"),
+        is_not_null: text(row, 6) == "NO",
         is_invisible: extra.to_uppercase().contains("INVISIBLE"),
     }
 }
