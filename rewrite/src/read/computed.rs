@@ -156,6 +156,10 @@ impl Cursor<'_> {
             return Ok(false);
         }
         if WITHOUT_ARGUMENTS.iter().any(is) {
+            // A text that is no NULL stays as it is written, and then it comes to another.
+            if found.is_text && token.is(text, "UUID_SHORT") {
+                return Ok(false);
+            }
             found.sees_last_insert_id |= token.is(text, "LAST_INSERT_ID");
             found.is_constant &= !token.is(text, "UUID_SHORT");
             self.token()?;
