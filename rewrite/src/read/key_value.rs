@@ -56,7 +56,8 @@ impl Cursor<'_> {
             (Err(other), _) => return Err(other),
         };
         let is_own = start.is_own_key(wanted, reason)?;
-        if !is_own && !(wanted.null_fails && is_computed(reason)) {
+        let is_read = is_own || wanted.null_fails && is_computed(reason);
+        if !is_read {
             return Err(Unsupported::Key(reason).into());
         }
         *self = start;

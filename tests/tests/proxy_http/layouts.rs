@@ -11,7 +11,11 @@ use crate::{KEYS, Port, config_at};
 #[test]
 fn a_layout_that_has_no_time_now_gives_no_keys_and_keeps_nobody_from_others() -> Result<()> {
     for (layout, told, refused) in [
-        ("baidu", "its time ran out on 2024-11-20", "\"layout_ran_out\""),
+        (
+            "baidu",
+            "its time ran out on 2024-11-20",
+            "\"layout_ran_out\"",
+        ),
         (
             "leaf,epoch=2199-01-01",
             "its epoch, 2199-01-01, is ahead of the clock: give it one in the past",
