@@ -7,6 +7,7 @@
 mod feeder;
 mod server;
 mod time;
+mod trouble;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::store::tag_request::{Granted, ReservationRequest};
 pub use feeder::FeedStats;
 pub(crate) use feeder::Feeder;
 use server::{Demand, Refused, Server};
+use trouble::Subject;
 
 /// Who wants something is told of again within seconds; who was not for so long wants nothing any more.
 const FORGOTTEN: Duration = Duration::from_secs(10);
@@ -63,17 +65,17 @@ impl Pause {
             .is_none_or(|moment| Instant::now() >= moment + FORGOTTEN)
     }
 
-    /// What became of what was tried.
-    fn note(&mut self, served: Result<(), Failure>, feeder: &Feeder) {
+    /// What became of what was tried for the subject.
+    fn note(&mut self, served: Result<(), Failure>, subject: &Subject, feeder: &Feeder) {
         match served {
             Ok(()) => {
                 self.until = None;
                 self.backoff.succeeded();
-                feeder.succeeded();
+                feeder.succeeded(subject);
             }
             Err(failure) => {
                 self.until = Some(Instant::now() + Duration::from_millis(self.backoff.failed()));
-                feeder.failed(&failure);
+                feeder.failed(subject, &failure);
             }
         }
     }
@@ -108,7 +110,7 @@ pub(crate) async fn run(
             Err(failure) => failure,
         };
         feeding.feeder.is_up.store(false, Ordering::Relaxed);
-        feeding.feeder.failed(&failure);
+        feeding.feeder.failed(&Subject::Connection, &failure);
         sleep(Duration::from_millis(backoff.failed())).await;
     }
 }
@@ -168,17 +170,17 @@ impl Feeding {
             backoff.succeeded();
             let times = server.time_demand().await?;
             self.databases.retain(|_, pause| !pause.is_forgotten());
-            // What is in trouble is told of again.
-            let is_well = self.tags.values().all(|tag| tag.pause.until.is_none());
-            if demands.is_empty() && times.is_empty() && is_well && self.databases.is_empty() {
-                feeder.succeeded();
-            }
+            let tags = demands.iter().map(|demand| Subject::Tag(demand.tag.clone()));
+            let owners = times.iter().map(|demand| Subject::Database(demand.owner()));
+            feeder.wanted_by(tags.chain(owners));
             for demand in demands {
                 self.serve(&server, &demand).await?;
             }
             for demand in times {
                 self.serve_time(&server, &demand).await?;
             }
+            // It has answered all through a round.
+            feeder.succeeded(&Subject::Connection);
         }
         Ok(())
     }
@@ -197,7 +199,8 @@ impl Feeding {
             Ok(granted) => hand_over(&feeder, server, demand, &granted).await?,
             Err(failure) => Err(failure),
         };
-        known.pause.note(served, &feeder);
+        let subject = Subject::Tag(demand.tag.clone());
+        known.pause.note(served, &subject, &feeder);
         Ok(())
     }
 }

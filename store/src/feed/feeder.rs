@@ -2,16 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::trouble::{Subject, Troubles};
 use crate::failure::Failure;
 use crate::settings::FeedSettings;
-
-/// What goes on for so long is told once more.
-const TOLD_AGAIN: Duration = Duration::from_mins(10);
 
 /// Figures of one server that is fed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,37 +36,7 @@ pub(crate) struct Feeder {
     pub(super) ranges: AtomicU64,
     pub(super) ids: AtomicU64,
     pub(super) lost: AtomicU64,
-    trouble: Mutex<Option<Trouble>>,
-}
-
-/// What keeps a server from being fed.
-#[derive(Debug)]
-struct Trouble {
-    /// As it was met last.
-    text: String,
-    /// When the log told of it.
-    told: Instant,
-}
-
-impl Trouble {
-    /// Whether it is another than the failure that `text` tells of: not by how long is still to be waited.
-    fn is_other(&self, text: &str) -> bool {
-        !without_waits(&self.text).eq(without_waits(text))
-    }
-}
-
-/// The words of a message, but for numbers of milliseconds.
-fn without_waits(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(' ');
-    let following = words.clone().skip(1).chain([""]);
-    words
-        .zip(following)
-        .filter(|(word, next)| !is_wait(word, next))
-        .map(|(word, _)| word)
-}
-
-fn is_wait(word: &str, next: &str) -> bool {
-    next.starts_with("ms") && word.bytes().all(|byte| byte.is_ascii_digit())
+    troubles: Mutex<Troubles>,
 }
 
 impl Feeder {
@@ -81,7 +48,7 @@ impl Feeder {
             ranges: AtomicU64::new(0),
             ids: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            trouble: Mutex::new(None),
+            troubles: Mutex::default(),
         }
     }
 
@@ -93,7 +60,7 @@ impl Feeder {
             ranges: figure(&self.ranges),
             ids: figure(&self.ids),
             lost: figure(&self.lost),
-            trouble: self.lock().as_ref().map(|trouble| trouble.text.clone()),
+            trouble: self.lock().first().map(str::to_owned),
         }
     }
 
@@ -102,67 +69,33 @@ impl Feeder {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Trouble>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Troubles> {
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The first of a kind is news, its repetitions are not for a long while.
-    pub(super) fn failed(&self, failure: &Failure) {
+    pub(super) fn failed(&self, subject: &Subject, failure: &Failure) {
         let server = &self.settings.address;
-        let text = failure.to_string();
-        let mut trouble = self.lock();
-        let known = trouble
-            .as_ref()
-            .filter(|known| !known.is_other(&text) && known.told.elapsed() < TOLD_AGAIN)
-            .map(|known| known.told);
-        if known.is_some() {
-            debug!(server, cause = failure.cause().name(), %failure, "still not fed");
+        let is_news = self.lock().failed(subject, failure.to_string());
+        if is_news {
+            warn!(server, %subject, cause = failure.cause().name(), %failure, "cannot feed");
         } else {
-            warn!(server, cause = failure.cause().name(), %failure, "cannot feed");
-        }
-        let told = known.unwrap_or_else(Instant::now);
-        *trouble = Some(Trouble { text, told });
-    }
-
-    pub(super) fn succeeded(&self) {
-        if self.lock().take().is_some() {
-            info!(server = self.settings.address, "feeding again");
+            debug!(server, %subject, cause = failure.cause().name(), %failure, "still not fed");
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use tokio::time::Instant;
+    pub(super) fn succeeded(&self, subject: &Subject) {
+        let was_in_trouble = self.lock().succeeded(subject);
+        if was_in_trouble {
+            info!(server = self.settings.address, %subject, "feeding again");
+        }
+    }
 
-    use super::Trouble;
-
-    #[test]
-    fn a_wait_that_grows_shorter_is_no_news() {
-        let known = Trouble {
-            text: "all of 1-9 are in use; the next is free in 1208229 ms (or wait)".to_owned(),
-            told: Instant::now(),
-        };
-        for (text, is_other) in [
-            (
-                "all of 1-9 are in use; the next is free in 1208229 ms (or wait)",
-                false,
-            ),
-            (
-                "all of 1-9 are in use; the next is free in 998 ms (or wait)",
-                false,
-            ),
-            (
-                "all of 1-7 are in use; the next is free in 1208229 ms (or wait)",
-                true,
-            ),
-            (
-                "all of 1-9 are in use; the next is free in 1208229 ms",
-                true,
-            ),
-            ("tag \"orders\" is exhausted at 998", true),
-        ] {
-            assert_eq!(known.is_other(text), is_other, "{text}");
+    /// These want something now. Who has wanted nothing for long is in trouble no more.
+    pub(super) fn wanted_by(&self, subjects: impl Iterator<Item = Subject>) {
+        let over = self.lock().wanted_by(subjects, Instant::now());
+        for subject in over {
+            info!(server = self.settings.address, %subject, "wants nothing any more");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use tracing::debug;
 
 use super::server::{Refused, Server, TimeDemand};
+use super::trouble::Subject;
 use super::{Feeding, Pause};
 use crate::failure::Failure;
 use crate::lease::fed::TimeAsker;
@@ -29,16 +30,17 @@ impl Feeding {
             Ok(granted) => self.hand_time_over(server, demand, &granted).await?,
             Err(failure) => Err(failure),
         };
+        let subject = Subject::Database(owner.clone());
         if served.is_ok() {
             self.databases.remove(&owner);
-            self.feeder.succeeded();
+            self.feeder.succeeded(&subject);
             return Ok(());
         }
         let pause = self
             .databases
             .entry(owner)
             .or_insert_with(|| Pause::new(&self.limits));
-        pause.note(served, &self.feeder);
+        pause.note(served, &subject, &self.feeder);
         Ok(())
     }
 
