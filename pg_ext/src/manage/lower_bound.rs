@@ -3,7 +3,7 @@
 //!
 //! Everything that says otherwise changes with the transaction: the register, and the sequences, which get new contents as with
 //! ALTER SEQUENCE … RESTART. The words in memory are closed as by a drop: they go on where they were if the transaction fails,
-//! and begin anew if it commits.
+//! and begin anew if it commits. Those that are not in force give their places up.
 
 use std::time::{Duration, Instant};
 
@@ -109,9 +109,16 @@ fn close_words(register: &Register, deadline: Instant) -> Result<(), Failure> {
         key.number()
             .is_some_and(|number| key.is_in(ours) || numbers.contains(&number))
     });
+    let in_force = KINDS.map(|kind| time_entry::key(kind).ok());
     for (word, key) in words {
-        if !reuse::is_closed(word.slot) {
-            drops::close(word, &key, (transaction, Closing::Change), deadline)?;
+        let closing = match in_force.contains(&Some(key)) {
+            true => Closing::Change,
+            // Of an earlier layout or number: perhaps it never comes again, and what the register knows does not cover it any more.
+            false => Closing::Drop,
+        };
+        let has_place_to_give_up = closing == Closing::Drop && !reuse::is_dropped(word.slot);
+        if has_place_to_give_up || !reuse::is_closed(word.slot) {
+            drops::close(word, &key, (transaction, closing), deadline)?;
         }
     }
     Ok(())

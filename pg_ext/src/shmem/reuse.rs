@@ -133,7 +133,7 @@ pub fn is_closed(slot: &impl Slot) -> bool {
 
 /// Whether what the slot belonged to was dropped, for good, or has its ids from elsewhere now: another key may have the place. One that is forgotten may
 /// have failed, and its place stays.
-fn is_dropped(slot: &impl Slot) -> bool {
+pub fn is_dropped(slot: &impl Slot) -> bool {
     is_committed(slot.dropped_by()) || slot.database_closed_by().is_some_and(is_committed)
 }
 

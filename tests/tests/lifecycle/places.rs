@@ -61,3 +61,26 @@ fn words_whose_bounds_were_lowered_keep_their_places() -> Result<()> {
     one.batch_execute(IDS)?;
     Ok(())
 }
+
+/// It is not in force any more, and what is known of its ids on disk lies below them now.
+#[test]
+fn a_word_of_an_earlier_layout_gives_its_place_up_when_bounds_are_lowered() -> Result<()> {
+    const IDS: &str = "SELECT snowflake_id(), readable_id('ORD')";
+    let server = PgServer::builder()
+        .setting("keywright.workers_max", "3")
+        .start()?;
+    let mut one = server.client("postgres")?;
+    one.batch_execute(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1, above => now() + interval '2 hours')",
+    )?;
+    one.batch_execute(IDS)?;
+    one.batch_execute("SELECT keywright.set_layout('leaf')")?;
+    one.batch_execute(IDS)?;
+    one.batch_execute("CREATE DATABASE two")?;
+    let mut two = server.client("two")?;
+    two.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_worker_id(2)")?;
+    one.batch_execute("SELECT keywright.lower_bound(now() + interval '1 minute')")?;
+    query_i64(&mut two, "SELECT snowflake_id()")?;
+    one.batch_execute(IDS)?;
+    Ok(())
+}
