@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
+use crate::cache::tag_entry;
 use crate::catalog::sequences;
 use crate::catalog::statements::run;
 use crate::catalog::tag_rows::{Known, TagRow};
@@ -18,8 +19,9 @@ use crate::manage::lower_bound::restart;
 use crate::refill::segment_plan;
 use crate::server::{process, sequence, transaction};
 use crate::settings;
+use crate::shmem::key::TagKey;
 use crate::shmem::reuse::Closing;
-use crate::shmem::slot::Slot;
+use crate::shmem::slot::{Attached, Slot};
 use crate::shmem::tag_slot::TagSlot;
 use crate::shmem::{area, directory, reuse};
 
@@ -42,38 +44,61 @@ pub(super) fn hold(tag: &Tag, row: &TagRow) -> Result<(), Failure> {
 /// Closes and drains all words of the tag that this life of memory has, each under its gate: they go on where they were if the transaction fails, above
 /// the bound. Returns the first id above all that they may have issued or were handed over.
 pub(super) fn close(sequence: pg_sys::Oid, closing: Closing) -> Result<u64, Failure> {
-    let (database, transaction) = (
-        process::database().to_u32(),
-        transaction::subtransaction_number(),
-    );
+    let database = process::database().to_u32();
     let mut end = 0;
-    let tags =
-        directory::slots::<TagSlot>(|_, key| key.is_in(database) && key.sequence() == sequence);
-    for (tag, key) in tags {
-        let slot = tag.slot;
-        // What was closed for good issues nothing: it has its place to give up, at most.
-        if closing == Closing::Change && reuse::is_closed(slot) {
-            continue;
+    loop {
+        let mut are_closed = true;
+        let tags =
+            directory::slots::<TagSlot>(|_, key| key.is_in(database) && key.sequence() == sequence);
+        for (tag, key) in tags {
+            match close_place(tag, &key, closing)? {
+                Some(its_end) => end = end.max(its_end),
+                // Somebody has renewed it since the places were listed, and it is to be closed as it is now.
+                None => are_closed = false,
+            }
         }
-        let figures = (&slot.waits, &slot.wait_us);
-        let is_gone = || !tag.is_current();
-        let held = turn::enter(&slot.gate, until_then(), figures, is_gone)?;
-        // Passed on to another key meanwhile: nothing of it was unrecorded.
-        if is_gone() {
-            continue;
+        if are_closed {
+            return Ok(end);
         }
-        let Some(held) = held else {
-            return Err(turn::held_up(&slot.gate));
-        };
-        reuse::settle(slot, &key, &held);
-        reuse::close(slot, transaction, closing);
-        // Draining forgets it.
-        let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
-        slot.drain();
-        let floor = slot.fed.floor.load(Ordering::Relaxed);
-        end = end.max(slot.word.hi()).max(floor).max(left_end);
     }
-    Ok(end)
+}
+
+/// Closes one place of a tag, and returns the first id above all that it may have issued or was handed over; none if it is no longer the one that was
+/// listed.
+fn close_place(
+    tag: Attached<TagSlot>,
+    key: &TagKey,
+    closing: Closing,
+) -> Result<Option<u64>, Failure> {
+    let slot = tag.slot;
+    // What was dropped issues nothing, and its key never comes again: it has its place to give up, at most.
+    if closing == Closing::Change && reuse::is_closed(slot) && reuse::is_dropped(slot) {
+        return Ok(Some(0));
+    }
+    let transaction = transaction::subtransaction_number();
+    let figures = (&slot.waits, &slot.wait_us);
+    let is_gone = || !tag.is_current();
+    let held = turn::enter(&slot.gate, until_then(), figures, is_gone)?;
+    if is_gone() {
+        return Ok(None);
+    }
+    let Some(held) = held else {
+        return Err(turn::held_up(&slot.gate));
+    };
+    // Draining forgets the one, renewing the others.
+    let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
+    let floor = slot.fed.floor.load(Ordering::Relaxed);
+    let end = slot.word.hi().max(floor).max(left_end);
+    // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed, or he would go on with what he
+    // knows, in a place that nobody gives up.
+    if reuse::is_closed(slot) && !reuse::is_dropped(slot) {
+        slot.drain();
+        directory::renew(slot, key, &held);
+    }
+    reuse::settle(slot, key, &held);
+    reuse::close(slot, transaction, closing);
+    slot.drain();
+    Ok(Some(end))
 }
 
 /// Closes a native tag and gives it new words above all that the old ones may have issued, once the transaction commits. Until then it issues nothing
@@ -86,6 +111,7 @@ pub(super) fn begin_anew(tag: &Tag, known: &Known, row: &TagRow) -> Result<(), F
         return Ok(());
     }
     hold(tag, row)?;
+    tag_entry::attach(tag, row.sequence);
     let issued = close(row.sequence, Closing::Change)?;
     let [bound_name, _] = sequences::names_of_tag(known.id);
     match segment_plan::end_of(sequence::last(row.sequence)).max(issued) {

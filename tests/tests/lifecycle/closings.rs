@@ -78,6 +78,26 @@ fn a_change_outlasts_a_part_of_its_transaction_that_is_undone() -> Result<()> {
     expect_changed(&server, &mut open, "a later transaction")
 }
 
+/// Also for who looks the tag up while the change is open, and takes nothing: a tag that has no place in memory yet, or one of an earlier change that nobody
+/// has met.
+#[test]
+fn a_change_holds_for_those_who_looked_the_tag_up_meanwhile() -> Result<()> {
+    let server = server()?;
+    let mut changer = server.client("two")?;
+    for before in ["", BEFORE] {
+        changer.batch_execute(before)?;
+        changer.batch_execute("BEGIN")?;
+        changer.batch_execute(CHANGE)?;
+        let mut open = server.client("two")?;
+        open.batch_execute("SET keywright.refill_wait_ms_max = 300; BEGIN; SAVEPOINT early")?;
+        expect_sql_error(query_i64(&mut open, NEXT), "55P03", "tag \"orders\"");
+        open.batch_execute("ROLLBACK TO early")?;
+        changer.batch_execute("COMMIT")?;
+        expect_changed(&server, &mut open, before)?;
+    }
+    Ok(())
+}
+
 /// The server tells of a DROP DATABASE before it looks who is there, and waits for those for seconds.
 #[test]
 fn a_change_outlasts_a_drop_of_the_database_that_fails() -> Result<()> {
