@@ -1,19 +1,44 @@
 //! Transactions that ended so long ago that the server has cut them off its log of commits: nothing tells any more whether they committed.
 
 use keywright_testkit::{PgServer, Result, query_i64, query_text};
+use postgres::Client;
 
 use super::closings::CHANGE;
 
 const NEXT: &str = "SELECT next_biz_id('orders')";
 
-/// Has the server forget what became of all transactions that have ended.
-fn forget_transactions(server: &PgServer) -> Result<()> {
+/// Takes 100,000 transaction numbers.
+const BURN: &str = "DO $$ BEGIN \
+    FOR n IN 1..100000 LOOP \
+        BEGIN PERFORM pg_logical_emit_message(true, 'number', 'taken'::text); \
+        EXCEPTION WHEN division_by_zero THEN NULL; END; \
+    END LOOP; \
+    END $$";
+
+/// With so many the numbers go beyond 2^20: the server cuts whole files off its log of commits, each of so many transactions.
+const BURNS: usize = 11;
+
+/// Has the server forget what became of all transactions that have ended, among them that one.
+fn forget_transactions(server: &PgServer, number: &str) -> Result<()> {
     let mut admin = server.client("postgres")?;
+    for _ in 0..BURNS {
+        admin.batch_execute(BURN)?;
+    }
     admin.batch_execute("ALTER DATABASE template0 ALLOW_CONNECTIONS true")?;
     for database in ["template0", "template1", "postgres"] {
         server.client(database)?.batch_execute("VACUUM (FREEZE)")?;
     }
+    let status = format!("SELECT coalesce(pg_xact_status('{number}'), 'forgotten')");
+    assert_eq!(query_text(&mut admin, &status)?, "forgotten");
     Ok(())
+}
+
+/// Changes the tag in a transaction that ends so, and returns its number.
+fn change(changer: &mut Client, end: &str) -> Result<String> {
+    changer.batch_execute(&format!("BEGIN; {CHANGE}"))?;
+    let number = query_text(changer, "SELECT pg_current_xact_id()::text")?;
+    changer.batch_execute(end)?;
+    Ok(number)
 }
 
 /// Who drew before it, in a transaction that is still open, issues none of the ids that the change left to other databases.
@@ -25,17 +50,13 @@ fn a_change_that_the_server_has_forgotten_holds_for_everybody() -> Result<()> {
         "CREATE EXTENSION keywright; \
          SELECT keywright.create_tag('orders', step => 1000, increment => 3, remainder => 1)",
     )?;
+    // Reserves: the open session is to have no transaction number, which the server could not forget.
     query_i64(&mut changer, NEXT)?;
     let mut open = server.client("postgres")?;
     open.batch_execute("BEGIN")?;
     assert_eq!(query_i64(&mut open, NEXT)? % 3, 1);
-    changer.batch_execute("BEGIN")?;
-    changer.batch_execute(CHANGE)?;
-    let number = query_text(&mut changer, "SELECT pg_current_xact_id()::text")?;
-    changer.batch_execute("COMMIT")?;
-    forget_transactions(&server)?;
-    let status = format!("SELECT coalesce(pg_xact_status('{number}'), 'forgotten')");
-    assert_eq!(query_text(&mut changer, &status)?, "forgotten");
+    let number = change(&mut changer, "COMMIT")?;
+    forget_transactions(&server, &number)?;
     for _ in 0..4 {
         let mut other = server.client("postgres")?;
         assert_eq!(query_i64(&mut other, NEXT)? % 4, 2);
@@ -52,11 +73,13 @@ fn a_change_that_failed_and_is_forgotten_stops_nobody() -> Result<()> {
     changer.batch_execute(
         "CREATE EXTENSION keywright; SELECT keywright.create_tag('orders', step => 1000)",
     )?;
+    // Reserves: the open session is to have no transaction number, which the server could not forget.
+    query_i64(&mut changer, NEXT)?;
     let mut open = server.client("postgres")?;
     open.batch_execute("BEGIN")?;
     let mut last = query_i64(&mut open, NEXT)?;
-    changer.batch_execute(&format!("BEGIN; {CHANGE}; ROLLBACK"))?;
-    forget_transactions(&server)?;
+    let number = change(&mut changer, "ROLLBACK")?;
+    forget_transactions(&server, &number)?;
     for _ in 0..4 {
         for session in [&mut open, &mut changer] {
             let id = query_i64(session, NEXT)?;
