@@ -71,7 +71,7 @@ fn close_place(
     closing: Closing,
 ) -> Result<Option<u64>, Failure> {
     let slot = tag.slot;
-    // What was dropped issues nothing, and its key never comes again: it has its place to give up, at most.
+    // What was dropped for good issues nothing: it has its place to give up, at most.
     if closing == Closing::Change && reuse::is_closed(slot) && reuse::is_dropped(slot) {
         return Ok(Some(0));
     }
