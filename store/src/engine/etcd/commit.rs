@@ -7,8 +7,10 @@ use super::copy::Change;
 use super::error::EtcdError;
 use super::position::{Position, RECORD_KEY, Record, Seen};
 
-/// Operations of one transaction at most, side by side; etcd allows 128 (`--max-txn-ops`). More are nested, as many in each.
-const OPERATIONS_MAX: usize = 60;
+/// Operations side by side at most. More are nested, as many in each.
+const OPERATIONS_MAX: usize = 40;
+/// How deep they are nested at most, levels. etcd adds up what is side by side on the way to the deepest, and allows 128 (`--max-txn-ops`).
+const LEVELS_MAX: usize = 3;
 
 /// What must not have changed meanwhile.
 #[derive(Debug)]
@@ -47,19 +49,23 @@ pub(super) async fn write(
     }
 }
 
-/// etcd counts those side by side, and adds what is nested deepest.
+/// Two rows for each table of a switch come to thousands. How many bytes they may have is the cluster's to say (`--max-request-bytes`).
 fn nested(operations: Vec<TxnOp>) -> Result<Vec<TxnOp>, EtcdError> {
-    if operations.len() <= OPERATIONS_MAX {
-        return Ok(operations);
+    let count = operations.len();
+    let groups = grouped(operations, |group| TxnOp::txn(Txn::new().and_then(group)));
+    groups.ok_or(EtcdError::TooMany(count))
+}
+
+/// At most as many as may be side by side, each a group of such groups where there are more; `None`: they are too many for that.
+fn grouped<T>(all: Vec<T>, group_of: impl Fn(&[T]) -> T) -> Option<Vec<T>> {
+    let mut side_by_side = all;
+    for _ in 1..LEVELS_MAX {
+        if side_by_side.len() <= OPERATIONS_MAX {
+            break;
+        }
+        side_by_side = side_by_side.chunks(OPERATIONS_MAX).map(&group_of).collect();
     }
-    let groups: Vec<TxnOp> = operations
-        .chunks(OPERATIONS_MAX)
-        .map(|group| TxnOp::txn(Txn::new().and_then(group)))
-        .collect();
-    match groups.len() <= OPERATIONS_MAX {
-        true => Ok(groups),
-        false => Err(EtcdError::TooMany(operations.len())),
-    }
+    (side_by_side.len() <= OPERATIONS_MAX).then_some(side_by_side)
 }
 
 /// Makes the store; false: somebody else has made one meanwhile.
@@ -111,4 +117,67 @@ async fn try_to_tell(client: &mut KvClient, prefix: &str, seen: &Seen) -> Result
     };
     let written = write(client, &guard, &told, &[]).await?;
     Ok(written.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    /// As etcd's configuration has it, if nobody changes that (`--max-txn-ops`).
+    const ETCD_OPERATIONS_MAX: usize = 128;
+
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    enum Operation {
+        One(usize),
+        Group(Vec<Operation>),
+    }
+
+    /// As etcd counts them: those side by side, and below them where there are most.
+    fn counted(operations: &[Operation]) -> usize {
+        let below = operations.iter().map(|operation| match operation {
+            Operation::One(_) => 0,
+            Operation::Group(group) => counted(group),
+        });
+        operations.len() + below.max().unwrap_or(0)
+    }
+
+    fn in_order(operations: &[Operation]) -> Vec<usize> {
+        let each = operations.iter().flat_map(|operation| match operation {
+            Operation::One(number) => vec![*number],
+            Operation::Group(group) => in_order(group),
+        });
+        each.collect()
+    }
+
+    /// Tables whose rules have left a tag would be held for ever.
+    #[test]
+    fn many_operations_are_as_few_as_etcd_allows() {
+        for (count, levels) in [
+            (0, Some(1)),
+            (1, Some(1)),
+            (40, Some(1)),
+            (41, Some(2)),
+            (1_600, Some(2)),
+            (1_601, Some(3)),
+            (3_601, Some(3)),
+            (64_000, Some(3)),
+            (64_001, None),
+        ] {
+            let all: Vec<Operation> = (0..count).map(Operation::One).collect();
+            let groups = grouped(all, |group| Operation::Group(group.to_vec()));
+            assert_eq!(groups.is_some(), levels.is_some(), "{count}");
+            let (Some(groups), Some(levels)) = (groups, levels) else {
+                continue;
+            };
+            assert!(counted(&groups) <= ETCD_OPERATIONS_MAX, "{count}");
+            assert_eq!(in_order(&groups), (0..count).collect::<Vec<usize>>());
+            let mut first = groups.first();
+            let mut found = 1;
+            while let Some(Operation::Group(group)) = first {
+                first = group.first();
+                found += 1;
+            }
+            assert_eq!(found, levels, "{count}");
+        }
+    }
 }

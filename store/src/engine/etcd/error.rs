@@ -44,6 +44,9 @@ pub(crate) enum EtcdError {
     TooLarge(u64),
     #[error("{0} rows are more than one transaction can write")]
     TooMany(usize),
+    /// More bytes, or operations, than the cluster's configuration allows in one request.
+    #[error("{0}")]
+    TooMuch(String),
     #[error("{member} has not answered within {ms} ms")]
     Late { member: String, ms: u64 },
     /// A whole transaction.
@@ -73,6 +76,9 @@ impl From<ClientError> for EtcdError {
             None => status.message().to_owned(),
         };
         match i32::from(status.code()) {
+            code::INVALID_ARGUMENT | code::RESOURCE_EXHAUSTED if is_too_much(&text) => {
+                Self::TooMuch(text)
+            }
             code::UNAUTHENTICATED => Self::ShutOut(text),
             code::INVALID_ARGUMENT | code::FAILED_PRECONDITION
                 if text.contains("authentication") || text.contains("user name") =>
@@ -85,6 +91,17 @@ impl From<ClientError> for EtcdError {
             _ => Self::Unreachable(text),
         }
     }
+}
+
+/// Whether that is said of a request, by etcd or by its gRPC, which counts before etcd does.
+fn is_too_much(text: &str) -> bool {
+    let mut said = [
+        "request is too large",
+        "too many operations in txn request",
+        "received message larger than max",
+    ]
+    .into_iter();
+    said.any(|words| text.contains(words))
 }
 
 /// What the client's own errors say twice is said once.
@@ -124,6 +141,7 @@ impl EtcdError {
             | Self::Duplicate(_)
             | Self::TooLarge(_)
             | Self::TooMany(_)
+            | Self::TooMuch(_)
             | Self::ShutOut(_)
             | Self::Denied(_)
             | Self::Full(_)
@@ -160,6 +178,7 @@ impl EtcdError {
             | Self::NoTable(_)
             | Self::Duplicate(_)
             | Self::TooMany(_)
+            | Self::TooMuch(_)
             | Self::Late { .. }
             | Self::Overdue { .. }
             | Self::ShutOut(_)
@@ -182,6 +201,10 @@ impl EtcdError {
             Self::ShutOut(_) | Self::Denied(_) => {
                 Some("check url of [store], its password, and the roles of its user")
             }
+            Self::TooMuch(_) => Some(
+                "a switch of many tables writes some rows for each of them at once: start the members, one after another, with larger --max-request-bytes \
+                 (10485760, say), and --max-txn-ops of 128 at least",
+            ),
             Self::Full(_) => Some("etcdctl endpoint status and alarm list say what is full"),
             Self::Late { .. } | Self::Unreachable(_) => Some(
                 "is the cluster there, with a leader, and its addresses in url of [store] right?",
@@ -196,6 +219,29 @@ impl EtcdError {
             | Self::TooLarge(_)
             | Self::TooMany(_)
             | Self::Other(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_too_much;
+
+    /// What is full is something else: a quota, or the members' memory.
+    #[test]
+    fn a_request_that_is_too_large_is_told_from_a_cluster_that_is_full() {
+        for (text, expected) in [
+            ("etcdserver: request is too large", true),
+            ("etcdserver: too many operations in txn request", true),
+            (
+                "grpc: received message larger than max (2200000 vs. 2097152)",
+                true,
+            ),
+            ("etcdserver: mvcc: database space exceeded", false),
+            ("etcdserver: too many requests", false),
+            ("etcdserver: key is not provided", false),
+        ] {
+            assert_eq!(is_too_much(text), expected, "{text}");
         }
     }
 }
