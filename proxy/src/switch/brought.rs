@@ -12,6 +12,9 @@ use super::conduct::{ClientConnections, Conductor, store_error};
 use super::servers::{self, Server};
 use crate::schema::{KeyColumn, may_share_tables};
 
+/// The server would answer at another time: a lock did not come, a deadlock, the statement was ended, or took too long (MySQL, MariaDB).
+const NOT_NOW: [u16; 5] = [1205, 1213, 1317, 3024, 1969];
+
 /// What is recorded of a server's tables, by schema and name.
 type Recorded = BTreeMap<(String, String), FencedTable>;
 
@@ -64,8 +67,9 @@ pub(super) enum Lack {
 pub(super) struct Unsettled {
     pub(super) rule: RuleName,
     pub(super) column: KeyColumn,
-    /// The first id that neither the server has made nor a row has, as far as that is known without a lock.
-    pub(super) next: u64,
+    /// The first id that neither the server has made nor a row has, as far as that is known without a lock; `None`: whoever has the table's lock kept
+    /// it from being read.
+    pub(super) next: Option<u64>,
     pub(super) lack: Lack,
 }
 
@@ -100,9 +104,9 @@ impl<C: ClientConnections> Conductor<C> {
                 continue;
             };
             let next = match lack {
-                Lack::Fence => column.counter.unwrap_or(0),
+                Lack::Fence => Some(column.counter.unwrap_or(0)),
                 Lack::Record => above_rows(server, &column).await?,
-                Lack::Rule(_) => 0,
+                Lack::Rule(_) => Some(0),
             };
             found.push(Unsettled {
                 rule,
@@ -144,7 +148,7 @@ impl<C: ClientConnections> Conductor<C> {
         }
     }
 
-    /// What is recorded of a server's tables. That of a table which is not there any more is forgotten.
+    /// What is recorded of a server's tables. That of a table of this program's rules which is not there any more is forgotten.
     async fn recorded_of(
         &self,
         server: &mut Server,
@@ -155,12 +159,14 @@ impl<C: ClientConnections> Conductor<C> {
             .iter()
             .map(|(_, column)| (column.schema.as_str(), column.table.as_str()))
             .collect();
+        let switched = servers::switched(&self.config);
         let mut recorded = Recorded::new();
         for its in self.fenced_on(&server.identity).await? {
             let table = (its.schema.as_str(), its.table.as_str());
-            // Others may have other rules, and accounts that see more.
+            // Others have other rules, and see to those themselves; and accounts that see more.
             if !there.contains(&table)
                 && given.get(&its.rule).is_some()
+                && switched.contains(&its.rule)
                 && !servers::may_be_there(&mut server.conn, table).await
             {
                 self.board.forget_fenced(its).await.map_err(store_error)?;
@@ -232,25 +238,30 @@ pub(super) fn fenced_table(
     }
 }
 
-/// The first id above all rows of a table. One that cannot be read may have any.
-async fn above_rows(server: &mut Server, column: &KeyColumn) -> Result<u64> {
-    match servers::above_rows(&mut server.conn, column).await {
-        Ok(above) => Ok(above),
-        Err(error) if is_refusal(&error) => {
-            tracing::warn!(
-                table = column.quoted_table(),
-                "the table came with a fence, and which ids it has is not known: {error:#}"
-            );
-            Ok(u64::MAX)
-        }
-        Err(error) => Err(error),
+/// The first id above all rows of a table. One that cannot be read may have any; `None`: it cannot be read now.
+async fn above_rows(server: &mut Server, column: &KeyColumn) -> Result<Option<u64>> {
+    let error = match servers::above_rows(&mut server.conn, column).await {
+        Ok(above) => return Ok(Some(above)),
+        Err(error) => error,
+    };
+    // A connection that has failed says nothing of the table.
+    let code = match error.downcast_ref::<mysql_async::Error>() {
+        Some(mysql_async::Error::Server(refusal)) => refusal.code,
+        Some(_) | None => return Err(error),
+    };
+    let above = above_unread(code);
+    if above.is_some() {
+        tracing::warn!(
+            table = column.quoted_table(),
+            "the table came with a fence, and which ids it has is not known: {error:#}"
+        );
     }
+    Ok(above)
 }
 
-/// Whether it is a statement that the server does not carry out, and no connection that has failed.
-fn is_refusal(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<mysql_async::Error>();
-    matches!(error, Some(mysql_async::Error::Server(_)))
+/// The same of a table of which the server answers with this error.
+fn above_unread(error: u16) -> Option<u64> {
+    (!NOT_NOW.contains(&error)).then_some(u64::MAX)
 }
 
 /// Why a table gets no keys of a rule that has others by another one, for people.
@@ -276,7 +287,25 @@ mod tests {
     use keywright_core::Tag;
     use keywright_store::switch::{KeySpace, RuleName};
 
-    use super::of_other;
+    use super::{above_unread, of_other};
+
+    /// The switch of all tables of the rule would be repeated for an ALTER TABLE of one.
+    #[test]
+    fn a_table_that_is_locked_is_not_taken_for_one_that_has_any_ids() {
+        for (error, above) in [
+            (1205, None),
+            (1213, None),
+            (1317, None),
+            (3024, None),
+            (1969, None),
+            // No privilege, no such column, a damaged table.
+            (1142, Some(u64::MAX)),
+            (1054, Some(u64::MAX)),
+            (1034, Some(u64::MAX)),
+        ] {
+            assert_eq!(above_unread(error), above, "{error}");
+        }
+    }
 
     #[test]
     fn both_rules_are_named_and_what_is_to_be_done() {

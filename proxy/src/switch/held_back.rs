@@ -16,6 +16,8 @@ pub(super) enum Remedy {
     Statement(String),
     /// Other rules in a file, as this says.
     Rules(String),
+    /// The next look: the table's ids could not be read.
+    Look,
 }
 
 impl Remedy {
@@ -27,6 +29,10 @@ impl Remedy {
                 "it has no fence, and has got ids without it, which hidden keys may meet; if all of them are keys of its tag: {statement}"
             )),
             Self::Rules(why) => Some(why.clone()),
+            Self::Look => Some(
+                "it came with a fence, and is locked, so that the program cannot read yet which ids it has; it tries that again"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -73,7 +79,7 @@ impl HeldBack {
         } = found;
         let repeated = tables.values().filter(|its| match its.remedy {
             Remedy::Switch | Remedy::Statement(_) => true,
-            Remedy::Rules(_) => false,
+            Remedy::Rules(_) | Remedy::Look => false,
         });
         self.repeated = repeated.map(|its| its.rule.clone()).collect();
         self.tables
@@ -86,9 +92,26 @@ impl HeldBack {
         &self.repeated
     }
 
-    /// Whether a table is one of these.
+    /// Whether a table is one of these, and that not only because its ids could not be read.
     pub(super) fn has(&self, table: &ServerTable) -> bool {
-        self.tables.contains_key(table)
+        let known = self.tables.get(table);
+        known.is_some_and(|known| known.remedy != Remedy::Look)
+    }
+
+    /// What holds a table whose ids cannot be read: what did before, and where keys are about to begin (`begins`), that they cannot be read.
+    pub(super) fn unread(
+        &self,
+        table: &ServerTable,
+        rule: &RuleName,
+        begins: bool,
+    ) -> Option<HeldTable> {
+        let known = self.tables.get(table).cloned();
+        known.or_else(|| {
+            begins.then(|| HeldTable {
+                rule: rule.clone(),
+                remedy: Remedy::Look,
+            })
+        })
     }
 
     /// Whether this is known of a table.
@@ -114,7 +137,7 @@ impl HeldBack {
         let tables = self.tables.values();
         let statements = tables.filter_map(|its| match &its.remedy {
             Remedy::Statement(statement) => Some(statement.as_str()),
-            Remedy::Switch | Remedy::Rules(_) => None,
+            Remedy::Switch | Remedy::Rules(_) | Remedy::Look => None,
         });
         statements.collect()
     }
@@ -218,6 +241,25 @@ mod tests {
         assert!(!held_back.knows(&table("b", "one"), &Remedy::Switch));
         assert_eq!(held_back.mends(), BTreeSet::from(["ALTER TABLE one"]));
         assert_eq!(repeated(&held_back), ["one"]);
+    }
+
+    /// Nobody knows that keys may meet its ids, and the switch takes all tables of the rule.
+    #[test]
+    fn no_switch_is_repeated_for_a_table_that_is_locked() {
+        let mut held_back = HeldBack::default();
+        let (one, its) = (table("a", "one"), rule("one"));
+        assert_eq!(held_back.unread(&one, &its, false), None);
+        let held = held_back.unread(&one, &its, true).unwrap();
+        assert_eq!(held.remedy, Remedy::Look);
+        held_back.learn(with(&held.remedy, found(&["a"], true, &[("a", "one")])));
+        assert_eq!(repeated(&held_back), [""; 0]);
+        // Once its ids can be read, they say whether it gets keys.
+        assert!(!held_back.has(&one));
+        assert_eq!(held_back.unread(&one, &its, false), Some(held));
+        // One that has such ids goes on having them.
+        held_back.learn(found(&["a"], true, &[("a", "one")]));
+        let held = held_back.unread(&one, &its, false);
+        assert_eq!(held.map(|its| its.remedy), Some(Remedy::Switch));
     }
 
     /// The switch would take it from the other rule, by which other programs give it keys.

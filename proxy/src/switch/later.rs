@@ -118,8 +118,12 @@ impl<C: ClientConnections> Conductor<C> {
                 Lack::Fence | Lack::Record => {}
                 Lack::Rule(_) => continue,
             }
+            // Its lock does not come.
+            let Some(next) = table.next else {
+                continue;
+            };
             let waits = self.held_back.has(&place);
-            if waits && (can_repeat || !self.is_reserved(keys, table.next).await?) {
+            if waits && (can_repeat || !self.is_reserved(keys, next).await?) {
                 continue;
             }
             match self.fence_late(server, keys, &table).await {
@@ -228,16 +232,22 @@ impl<C: ClientConnections> Conductor<C> {
             if !of.contains(&server.identity) {
                 continue;
             }
+            let place = (server.identity.clone(), table.column.quoted_table());
+            let Some(next) = table.next else {
+                let begins = look == Look::BehindSwitch;
+                let held = self.held_back.unread(&place, &table.rule, begins);
+                ahead.extend(held.map(|held| (table.column, held)));
+                continue;
+            };
             let remedy = match (&table.lack, self.mend(keys, &table.column)) {
                 (Lack::Rule(why), _) => Remedy::Rules(why.clone()),
                 (Lack::Fence | Lack::Record, Some(statement)) => Remedy::Statement(statement),
                 (Lack::Fence | Lack::Record, None) => Remedy::Switch,
             };
-            let place = (server.identity.clone(), table.column.quoted_table());
             let is_held = match remedy {
-                Remedy::Rules(_) => true,
+                Remedy::Rules(_) | Remedy::Look => true,
                 Remedy::Statement(_) | Remedy::Switch => {
-                    self.is_above(keys, table.next, look).await? || self.held_back.has(&place)
+                    self.is_above(keys, next, look).await? || self.held_back.has(&place)
                 }
             };
             if !is_held {
@@ -245,7 +255,7 @@ impl<C: ClientConnections> Conductor<C> {
             }
             if !self.held_back.knows(&place, &remedy) {
                 let is_told = self.held_back.has_rule(&table.rule);
-                tell_ahead(&table, &remedy, is_told);
+                tell_ahead(&table, next, &remedy, is_told);
             }
             let Unsettled { rule, column, .. } = table;
             ahead.push((column, HeldTable { rule, remedy }));
@@ -357,14 +367,12 @@ fn tell_not_known(looked: Result<()>) {
 
 /// Once for each rule that has one which its switch puts right; of the others, each.
 fn tell_ahead(
-    Unsettled {
-        column, next, lack, ..
-    }: &Unsettled,
+    Unsettled { column, lack, .. }: &Unsettled,
+    next: u64,
     remedy: &Remedy,
     is_told: bool,
 ) {
     let table = column.quoted_table();
-    let next = *next;
     let has = match lack {
         Lack::Fence | Lack::Rule(_) => "the table has ids and no fence",
         Lack::Record => "the table came with a fence, and has ids that are still to be given",
@@ -378,6 +386,7 @@ fn tell_ahead(
             next,
             "{has}, and hidden keys may be any, so that it gets no keys. If all its ids are keys of its tag, as after TRUNCATE or in a copy: {mend}"
         ),
+        Remedy::Look => {}
         Remedy::Switch if is_told => {}
         Remedy::Switch => tracing::warn!(
             table,
