@@ -18,6 +18,6 @@ mod standings;
 pub use claim::Claim;
 pub use conduct::{Ahead, ClientConnections, Conductor, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, lift, probe};
-pub use left::left_the_switch;
+pub use left::{Left, left_the_switch, with_tables_here};
 pub use servers::{identities as server_identities, name_of as rule_name};
 pub(crate) use standings::KeyStandings;

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use keywright_proxy::config::{Config, Configured};
-use keywright_proxy::switch::left_the_switch;
+use keywright_proxy::switch::{Left, left_the_switch, with_tables_here};
 use keywright_session::Mode;
 use keywright_store::Failure;
-use keywright_store::switch::Switchboard;
+use keywright_store::switch::{RuleName, Switchboard};
 use tokio::time::timeout;
 
-/// How long the store is waited for, milliseconds: nobody who starts, or looks at tables, is to wait for one that is away.
+/// How long the store is waited for each time, milliseconds: nobody who starts, or looks at tables, is to wait for one that is away.
 const STORE_MS_MAX: u64 = 1_000;
 
 /// Has the store forget above what counters went on of rules that have left the switch. `before`: the configuration in whose place this one comes. To be done
 /// before fences are set by it, and before anybody gets a key by it.
 ///
 /// # Errors
-/// The store cannot be used, or does not answer in time.
+/// The store cannot be used, or does not answer in time; or a server cannot be looked at that may have tables of such a rule.
 pub(super) async fn forget_left(
     config: &Config,
     before: Option<&Config>,
@@ -29,24 +29,31 @@ pub(super) async fn forget_left(
     }
     // The program's part in the switch does not go by what is read here.
     let board = board.apart();
-    let limit = Duration::from_millis(STORE_MS_MAX);
-    match timeout(limit, forget(config, before, &board)).await {
-        Ok(forgotten) => forgotten,
+    let standing = in_time(board.standing()).await?;
+    let Left {
+        mut rules,
+        in_doubt,
+    } = left_the_switch(config, before, &standing);
+    let (here, looked) = with_tables_here((config, before), in_doubt).await;
+    rules.extend(here);
+    if !rules.is_empty() {
+        forget(rules, &board).await?;
+    }
+    looked
+}
+
+async fn in_time<T>(answer: impl Future<Output = Result<T, Failure>>) -> Result<T> {
+    match timeout(Duration::from_millis(STORE_MS_MAX), answer).await {
+        Ok(answer) => answer.map_err(|failure| anyhow!("{failure}")),
         Err(_) => Err(anyhow!(
             "the store has not answered within {STORE_MS_MAX} ms"
         )),
     }
 }
 
-async fn forget(config: &Config, before: Option<&Config>, board: &Switchboard) -> Result<()> {
-    let failed = |failure: Failure| anyhow!("{failure}");
-    let standing = board.standing().await.map_err(failed)?;
-    let left = left_the_switch(config, before, &standing);
-    if left.is_empty() {
-        return Ok(());
-    }
-    board.forget_above(left.clone()).await.map_err(failed)?;
-    for rule in left {
+async fn forget(rules: Vec<RuleName>, board: &Switchboard) -> Result<()> {
+    in_time(board.forget_above(rules.clone())).await?;
+    for rule in rules {
         tracing::info!(
             rule = rule.tables,
             "the rule has left the switch: fences that are left of it are lifted by no program any more"

@@ -10,7 +10,7 @@ use super::conduct::{ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, lift, not_altered};
 use super::servers::{self, Server, name_of};
 use crate::config::{Config, Configured};
-use crate::schema::{KeyColumn, may_share_tables};
+use crate::schema::{self, Extent, KeyColumn, may_share_tables};
 
 impl<C: ClientConnections> Conductor<C> {
     /// Lifts fences of tables that are native again: a server that took over may not have heard of that. Those of a rule that has left the switch
@@ -115,38 +115,106 @@ fn may_have_keys(column: &KeyColumn, (standing, server): (&Standing, &str)) -> b
     rules.any(|rule| may_share_tables(&rule.rule.tables, &table))
 }
 
+/// Rules that are native again, and have left the switch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// They have.
+    pub rules: Vec<RuleName>,
+    /// They have if this program's servers have tables of theirs ([`with_tables_here`]). It may be that only others have the rule, for servers of their own:
+    /// their tables are nothing to this configuration.
+    pub in_doubt: Vec<RuleName>,
+}
+
 /// The rules that are native again, and whose tables have keys of which the switch knows nothing, or come back from such: by other rules of this
 /// configuration, or of the one `before`, in whose place it comes. What the store says of the ids of their tables is not all that they have.
 #[must_use]
-pub fn left_the_switch(
-    config: &Config,
-    before: Option<&Config>,
-    standing: &Standing,
-) -> Vec<RuleName> {
-    let has_left = |name: &RuleName| {
+pub fn left_the_switch(config: &Config, before: Option<&Config>, standing: &Standing) -> Left {
+    let mut left = Left::default();
+    let native = standing.rules.iter().filter(|rule| is_native_again(rule));
+    for name in native.map(|rule| &rule.rule) {
         let now = others_for(name, config);
         let had = before.map_or_else(Vec::new, |before| others_for(name, before));
         // One that is for a part of its tables leaves it the others.
-        let is_gone = !config.rules.iter().any(|rule| is_it(name, rule));
-        let is_taken = now.iter().any(|its| is_gone || its.tables == name.tables);
-        is_taken || had.iter().any(|its| !now.contains(its))
+        let is_gone = !has_it(name, config);
+        let is_same = |its: &RuleName| its.tables == name.tables;
+        let is_taken = now.iter().any(|its| is_gone || is_same(its));
+        if !is_taken && had.iter().all(|its| now.contains(its)) {
+            continue;
+        }
+        let is_own = !is_gone
+            || before.is_some_and(|before| has_it(name, before))
+            || now.iter().chain(&had).any(is_same);
+        match is_own {
+            true => left.rules.push(name.clone()),
+            false => left.in_doubt.push(name.clone()),
+        }
+    }
+    left
+}
+
+/// Those of these rules that a server of this program has a table of which gets its keys past the switch, by this configuration or the one `before`; and
+/// whether all servers could be looked at. Nobody can tell which tables are behind a listener without an account.
+pub async fn with_tables_here(
+    (config, before): (&Config, Option<&Config>),
+    names: Vec<RuleName>,
+) -> (Vec<RuleName>, Result<()>) {
+    let mut listeners = config.listeners.iter();
+    if names.is_empty() || listeners.any(|listener| listener.admin.is_none()) {
+        return (names, Ok(()));
+    }
+    let mut found = BTreeSet::new();
+    let mut looked = Ok(());
+    let mut led_to: usize = 0;
+    for mut server in servers::connect_to_some(config, config.switch_wait_ms_max).await {
+        led_to = led_to.saturating_add(server.listeners.len());
+        for config in [Some(config), before].into_iter().flatten() {
+            match schema::inspect(&mut server.conn, config, Extent::Tables).await {
+                Ok(snapshot) => {
+                    let columns = schema::key_columns(&snapshot, config);
+                    found.extend(past_the_switch(&columns, config, &names));
+                }
+                Err(error) => looked = Err(error),
+            }
+        }
+    }
+    if led_to < config.listeners.len() {
+        looked = looked.and(Err(anyhow!("a server cannot be reached")));
+    }
+    (found.into_iter().collect(), looked)
+}
+
+/// Those of these rules that one of the tables may be for, which gets its keys past the switch.
+fn past_the_switch(columns: &[KeyColumn], config: &Config, names: &[RuleName]) -> Vec<RuleName> {
+    let is_for = |name: &RuleName, column: &KeyColumn| {
+        let table = format!("{}.{}", column.schema, column.table);
+        let mut its = config.rules.get(column.rule).into_iter();
+        its.any(|rule| {
+            gives_keys_past_it(rule) && rule.rule.column.eq_ignore_ascii_case(&name.column)
+        }) && may_share_tables(&name.tables, &table)
     };
-    let native = standing.rules.iter().filter(|rule| is_native_again(rule));
-    let names = native.map(|rule| rule.rule.clone());
-    names.filter(has_left).collect()
+    let names = names.iter();
+    let names = names.filter(|name| columns.iter().any(|column| is_for(name, column)));
+    names.cloned().collect()
+}
+
+/// Whether a configuration has that rule of the switch.
+fn has_it(name: &RuleName, config: &Config) -> bool {
+    config.rules.iter().any(|rule| is_it(name, rule))
 }
 
 fn is_it(name: &RuleName, rule: &Configured) -> bool {
     rule.is_switched && name_of(rule) == *name
 }
 
+fn gives_keys_past_it(rule: &Configured) -> bool {
+    !rule.is_switched && rule.rule.mode == Mode::Rewrite
+}
+
 /// The rules of a configuration that give keys past the switch to tables which a rule of the switch is for, too: those before it, if it is there.
 fn others_for(name: &RuleName, config: &Config) -> Vec<RuleName> {
     let before_it = config.rules.iter().take_while(|rule| !is_it(name, rule));
     let gives_keys = before_it.filter(|rule| {
-        !rule.is_switched
-            && rule.rule.mode == Mode::Rewrite
-            && rule.rule.column.eq_ignore_ascii_case(&name.column)
+        gives_keys_past_it(rule) && rule.rule.column.eq_ignore_ascii_case(&name.column)
     });
     let names = gives_keys.map(name_of);
     names
@@ -159,7 +227,7 @@ mod tests {
     use keywright_core::Tag;
     use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
 
-    use super::{left_the_switch, may_have_keys, next_of};
+    use super::{Left, left_the_switch, may_have_keys, next_of, past_the_switch};
     use crate::config::Config;
     use crate::schema::KeyColumn;
 
@@ -247,6 +315,8 @@ mod tests {
         assert_eq!(next_of((&of, &column), (&under_way, "here")), None);
     }
 
+    const STRIDE: &str = "\"stride:b\"\noffset = 1\nincrement = 2";
+
     fn config(rules: &[(&str, &str)]) -> Config {
         let mut text = "[store]\nurl = \"mysql://root@127.0.0.1:1/s\"\n\
              [[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\n"
@@ -261,7 +331,6 @@ mod tests {
     #[test]
     fn a_rule_has_left_where_others_give_its_tables_keys_past_the_switch() {
         const SWITCHED: &str = "\"segment:a\"";
-        const STRIDE: &str = "\"stride:b\"\noffset = 1\nincrement = 2";
         const QUIET: &str = "\"stride:b\"\noffset = 1\nincrement = 2\nmode = \"observe\"";
         let orders = ("shop.orders", SWITCHED);
         let (same, wide, part) = (
@@ -269,36 +338,71 @@ mod tests {
             ("shop.*", STRIDE),
             ("shop.or?ers", STRIDE),
         );
-        for (before, now, has_left) in [
-            (None, &[orders][..], false),
-            (None, &[][..], false),
-            (None, &[same][..], true),
-            (None, &[wide][..], true),
-            (None, &[("shop.orders", QUIET)][..], false),
-            (None, &[("shop.line", STRIDE)][..], false),
+        let not = Left::default;
+        let left = || Left {
+            rules: vec![rule("shop.orders", false).rule],
+            ..Left::default()
+        };
+        // Another program's rule, perhaps, of another server's tables.
+        let in_doubt = || Left {
+            in_doubt: left().rules,
+            ..Left::default()
+        };
+        for (before, now, expected) in [
+            (None, &[orders][..], not()),
+            (None, &[][..], not()),
+            (None, &[same][..], left()),
+            (None, &[wide][..], in_doubt()),
+            (None, &[("shop.orders", QUIET)][..], not()),
+            (None, &[("shop.line", STRIDE)][..], not()),
             // The first rule that matches is a table's.
-            (None, &[same, orders][..], true),
-            (None, &[orders, same][..], false),
-            (None, &[orders, wide][..], false),
+            (None, &[same, orders][..], left()),
+            (None, &[orders, same][..], not()),
+            (None, &[orders, wide][..], not()),
             // Others of its tables are its own.
-            (None, &[part, orders][..], false),
+            (None, &[part, orders][..], not()),
+            // Its tables come to another rule.
+            (Some(&[orders][..]), &[wide][..], left()),
+            (Some(&[orders, wide][..]), &[wide][..], left()),
+            (Some(&[][..]), &[wide][..], in_doubt()),
             // Its tables come back.
-            (Some(&[same][..]), &[orders][..], true),
-            (Some(&[wide][..]), &[][..], true),
-            (Some(&[part, orders][..]), &[orders][..], true),
-            (Some(&[part, orders][..]), &[part, orders][..], false),
-            (Some(&[orders, wide][..]), &[orders][..], false),
+            (Some(&[same][..]), &[orders][..], left()),
+            (Some(&[same][..]), &[][..], left()),
+            (Some(&[wide][..]), &[][..], in_doubt()),
+            (Some(&[part, orders][..]), &[orders][..], left()),
+            (Some(&[part, orders][..]), &[part, orders][..], not()),
+            (Some(&[orders, wide][..]), &[orders][..], not()),
         ] {
             let before = before.map(config);
             let standing = standing(vec![rule("shop.orders", false)]);
-            let left = left_the_switch(&config(now), before.as_ref(), &standing);
-            assert_eq!(left.len(), usize::from(has_left), "{now:?} {left:?}");
+            let found = left_the_switch(&config(now), before.as_ref(), &standing);
+            assert_eq!(found, expected, "{now:?}");
         }
         let mut nothing_kept = rule("shop.orders", false);
         nothing_kept.above = None;
         for rules in [vec![rule("shop.orders", true)], vec![nothing_kept]] {
             let left = left_the_switch(&config(&[same]), None, &standing(rules));
-            assert!(left.is_empty(), "{left:?}");
+            assert_eq!(left, not());
+        }
+    }
+
+    /// A pattern for tables of all schemas says nothing of another server's.
+    #[test]
+    fn a_rule_whose_tables_are_on_other_servers_has_not_left() {
+        let names = [rule("shop.orders", false).rule];
+        for (rules, table, has_tables) in [
+            (&[("*.orders", STRIDE)][..], "shop.orders", true),
+            (&[("*.orders", STRIDE)][..], "crm.orders", false),
+            (&[("*.orders", "\"segment:a\"")][..], "shop.orders", false),
+        ] {
+            let (schema, table) = table.split_once('.').unwrap();
+            let column = KeyColumn {
+                schema: schema.to_owned(),
+                table: table.to_owned(),
+                ..KeyColumn::default()
+            };
+            let found = past_the_switch(&[column], &config(rules), &names);
+            assert_eq!(!found.is_empty(), has_tables, "{rules:?} {schema}");
         }
     }
 }

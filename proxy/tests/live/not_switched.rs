@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use keywright_proxy::config::Config;
-use keywright_proxy::switch::{Conductor, Limits};
-use keywright_store::switch::{Next, Phase, Switchboard};
+use keywright_proxy::switch::{Conductor, Limits, server_identities, with_tables_here};
+use keywright_store::switch::{
+    Change, Committed, FencedTable, Next, Phase, Reached, Recorded, RuleName, Switchboard,
+};
 use keywright_testkit::{Flavour, Result, WAIT_MAX};
 use tokio::time::Instant;
 
@@ -202,6 +204,92 @@ fn a_table_of_a_rule_that_has_left_the_switch_waits_for_none() -> Result<()> {
         assert!(switched.has_ahead());
         let repeated = switched.on_unknown_servers(&elsewhere).await;
         assert_eq!(repeated.len(), 1, "{repeated:?}");
+        Ok(())
+    })
+}
+
+fn rule(tables: &str) -> RuleName {
+    RuleName {
+        tables: tables.to_owned(),
+        column: "id".to_owned(),
+    }
+}
+
+/// By a pattern for many schemas a program would have the store forget what another one needs for its servers.
+#[test]
+fn a_rule_has_left_where_a_server_has_its_tables() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_left_here").await?;
+        let stride = "\"stride:b\"\noffset = 1\nincrement = 2";
+        let text = fleet.text().replace("\"segment:a\"", stride);
+        let config = Config::parse(&text.replace("sw_left_here.t", "sw_left_*.t"))?;
+        let (here, elsewhere) = (rule("sw_left_here.t"), rule("sw_left_elsewhere.t"));
+        let names = vec![here.clone(), elsewhere];
+        let (found, looked) = with_tables_here((&config, None), names).await;
+        looked?;
+        assert_eq!(found, [here]);
+        Ok(())
+    })
+}
+
+/// A table of a rule has its fence, as the store says, and is in force.
+async fn bring_into_force(fleet: &Fleet, tables: &str, table: &str) -> Result<()> {
+    let board = Switchboard::new(&fleet.keys);
+    let change = Change {
+        rule: rule(tables),
+        from: None,
+        to: Some(space()),
+    };
+    let attempt = board.begin(&[change]).await?;
+    let attempt = attempt.ok_or_else(|| anyhow::anyhow!("another attempt is under way"))?;
+    let servers = server_identities(&fleet.config).await;
+    let mut reached = Reached::default();
+    for server in &servers {
+        let recorded = Recorded {
+            server: server.clone(),
+            schema: fleet.schema.to_owned(),
+            table: table.to_owned(),
+            counter: 1,
+            was_fenced: false,
+        };
+        assert!(board.record(attempt, recorded).await?);
+        reached.add_table((server.as_str(), fleet.schema, table), &space());
+        reached.add_fenced(FencedTable {
+            server: server.clone(),
+            schema: fleet.schema.to_owned(),
+            table: table.to_owned(),
+            rule: rule(tables),
+            keys: space(),
+        });
+    }
+    let committed = board.commit(attempt, reached, servers.into_iter().collect());
+    assert_eq!(committed.await?, Committed::Done);
+    Ok(())
+}
+
+/// Their programs see to them, and a look would ask for each of them.
+#[test]
+fn what_is_recorded_of_tables_by_other_programs_rules_is_left_to_these() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_others").await?;
+        bring_into_force(&fleet, "sw_others.t", "gone").await?;
+        bring_into_force(&fleet, "sw_others.other_*", "other_gone").await?;
+        let mut program = fleet.program(LIMITS);
+        until(&mut program, follows).await?;
+        program.fence_missing().await?;
+        let board = Switchboard::new(&fleet.keys);
+        for server in server_identities(&fleet.config).await {
+            let recorded = board.fenced(&server).await?.into_iter();
+            let tables: Vec<String> = recorded.map(|its| its.table).collect();
+            assert!(!tables.contains(&"gone".to_owned()), "{tables:?}");
+            assert!(tables.contains(&"other_gone".to_owned()), "{tables:?}");
+        }
         Ok(())
     })
 }
