@@ -170,7 +170,9 @@ impl Feeding {
             backoff.succeeded();
             let times = server.time_demand().await?;
             self.databases.retain(|_, pause| !pause.is_forgotten());
-            let tags = demands.iter().map(|demand| Subject::Tag(demand.tag.clone()));
+            let tags = demands
+                .iter()
+                .map(|demand| Subject::Tag(demand.tag.clone()));
             let owners = times.iter().map(|demand| Subject::Database(demand.owner()));
             feeder.wanted_by(tags.chain(owners));
             for demand in demands {
