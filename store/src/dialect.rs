@@ -13,6 +13,9 @@ use crate::reserve::Ends;
 /// Stands in a row in place of the server that wrote the bound, before the bound that was seen, where the row was put back. No server is called so.
 pub(crate) const GONE_BACK: &str = "gone back behind ";
 
+/// How far the clocks of two servers differ, at most, milliseconds: a reservation that is further ahead says nothing of when it was made.
+pub(crate) const SKEW_MS_MAX: i64 = 600_000;
+
 /// In less time after a reservation no other server is written to and its server then made anew from that one, milliseconds.
 const RETURN_MS_MIN: i64 = 1_000;
 
@@ -107,7 +110,7 @@ impl Dialect {
             Self::Keywright => format!(
                 ", CASE WHEN mine.reserved_ms > {now_ms} - {RETURN_MS_MIN} THEN NULL ELSE \
                  (SELECT MAX(others.reserved_ms) FROM {table} others WHERE others.server <> mine.server \
-                 AND others.reserved_ms <= {now_ms} AND others.server NOT LIKE '{GONE_BACK}%') END AS others_ms"
+                 AND others.reserved_ms <= {now_ms} + {SKEW_MS_MAX} AND others.server NOT LIKE '{GONE_BACK}%') END AS others_ms"
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => String::new(),
         };

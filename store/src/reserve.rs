@@ -161,7 +161,13 @@ pub fn gap_after_loss(row: &TagRow, now_ms: i64) -> u64 {
 /// The next reservation, which may be lost, may be twice as large as those that are recorded, or as the tag's step.
 fn gap_after(last: &LastReservation, row: &TagRow, now_ms: i64) -> u64 {
     let step = row.step.max(row.policy.step_min);
-    let next = last.ids.max(step.get()).saturating_mul(2);
+    // By what is recorded of none, a program may take as many at once as it uses in the time that one reservation should last.
+    let at_once = match last.ids {
+        0 => last.rate_per_s.saturating_mul(row.policy.cover_ms / 1_000),
+        ids => ids,
+    };
+    let at_once = at_once.min(last.ids.max(row.policy.step_max.get()));
+    let next = at_once.max(step.get()).saturating_mul(2);
     // Who wrote it does not matter to the size of the gap.
     let anyone = Writer {
         system_identifier: 0,

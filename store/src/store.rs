@@ -8,6 +8,7 @@ mod bucket_rows;
 mod fed_look;
 mod fed_recorded;
 pub(crate) mod fed_rows;
+mod fence_records;
 pub(crate) mod fenced;
 mod former;
 pub(crate) mod gone_back;

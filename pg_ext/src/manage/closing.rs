@@ -91,7 +91,7 @@ fn close_place(
     let end = slot.word.hi().max(floor).max(left_end);
     // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed, or he would go on with what he
     // knows, in a place that nobody gives up.
-    if reuse::is_closed(slot) && !reuse::is_dropped(slot) {
+    if reuse::is_closed(slot) && !reuse::is_dropped(slot) && !reuse::is_database_leaving(slot) {
         slot.drain();
         directory::renew(slot, key, &held);
     }

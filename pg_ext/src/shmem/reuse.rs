@@ -41,7 +41,7 @@ fn settled(found: Attached<TagSlot>, key: &TagKey) -> Attached<TagSlot> {
 /// a native tag is worth nothing: another generation tells them. It goes on above its sequence, which is no lower than what was reserved; where somebody
 /// has lowered it, that is noticed as before. Not while somebody drops the database, whose note it would wipe off.
 pub fn settle(slot: &'static TagSlot, key: &TagKey, held: &Held<'_>) {
-    if !is_forgotten(slot) || outcome_of(&slot.database_closed_by) == Some(Outcome::Open) {
+    if !is_forgotten(slot) || is_database_leaving(slot) {
         return;
     }
     match key.source() {
@@ -58,6 +58,11 @@ pub fn settle(slot: &'static TagSlot, key: &TagKey, held: &Held<'_>) {
             reopen(&slot.closed_by, &[Outcome::Forgotten]);
         }
     }
+}
+
+/// Whether somebody drops the tag's database: a place that is renewed meanwhile would forget that.
+pub fn is_database_leaving(slot: &TagSlot) -> bool {
+    outcome_of(&slot.database_closed_by) == Some(Outcome::Open)
 }
 
 /// Whether nothing but what was left at the last stop is in it: no id of it was issued since, and its bound is on disk.

@@ -30,7 +30,7 @@ impl Remedy {
             )),
             Self::Rules(why) => Some(why.clone()),
             Self::Look => Some(
-                "it came with a fence, and is locked, so that the program cannot read yet which ids it has; it tries that again"
+                "it came with a fence, and which ids it has cannot be read now (a lock, or a limit of statements); that is tried again"
                     .to_owned(),
             ),
         }

@@ -165,7 +165,10 @@ pub async fn with_tables_here(
     let mut found = BTreeSet::new();
     let mut looked = Ok(());
     let mut led_to: usize = 0;
-    for mut server in servers::connect_to_some(config, config.switch_wait_ms_max).await {
+    // One after the other.
+    let listeners = u64::try_from(config.listeners.len()).unwrap_or(u64::MAX);
+    let wait_ms_max = config.switch_wait_ms_max.saturating_mul(listeners);
+    for mut server in servers::connect_to_some(config, wait_ms_max).await {
         led_to = led_to.saturating_add(server.listeners.len());
         for config in [Some(config), before].into_iter().flatten() {
             match schema::inspect(&mut server.conn, config, Extent::Tables).await {

@@ -63,6 +63,9 @@ impl Cursor<'_> {
         *self = start;
         let mut own = Scanned::default();
         self.skip_assigned(wanted.name, &mut own)?;
+        if !is_own && start.is_bare_parameter(self.at)? {
+            return Err(Unsupported::Key(reason).into());
+        }
         let null_fails = match is_own {
             true => None,
             false => Some(self.null_fails(start, wanted, (seen.calls, own), reason)?),
@@ -101,6 +104,29 @@ impl Cursor<'_> {
             true => NullFails::Always,
             false => NullFails::Alone(reason),
         })
+    }
+
+    /// Whether what stands here up to `end` is a parameter in parentheses, or behind a plus. To MariaDB it is the parameter alone, which may be bound to DEFAULT:
+    /// then it is the column's, and no NULL.
+    fn is_bare_parameter(mut self, end: usize) -> Result<bool, Unread> {
+        let mut is_found = false;
+        loop {
+            self.skip_blanks()?;
+            if self.at >= end {
+                return Ok(is_found);
+            }
+            let kind = self.token()?.kind;
+            let may_stand = match is_found {
+                true => kind == Kind::Mark(b')'),
+                false => {
+                    is_found = kind == Kind::Parameter;
+                    is_found || kind == Kind::Mark(b'(') || kind == Kind::Mark(b'+')
+                }
+            };
+            if !may_stand {
+                return Ok(false);
+            }
+        }
     }
 
     /// Whether what stands here, which is no constant that asks for a key, is a key of the application's own: where only NULL asks for one,

@@ -79,6 +79,12 @@ impl Connection {
         };
         match known.or_else(|| self.context.is_not_null(schema, name)) {
             Some(is_not_null) => Ok(is_not_null),
+            // The account may not ask: then what was seen last has to do, as it does for the key itself.
+            None if self.table_report.key == Some(KeyThere::Untold) => {
+                let is_present =
+                    self.rules.key_column_state(schema, name) == KeyColumnState::Present;
+                Ok(is_present && self.rules.is_not_null(schema, name) == Some(true))
+            }
             None if self.table_report.key.is_some() => Ok(self.table_report.is_not_null),
             // In another character set it would be another name.
             None if !rule.column.is_ascii() => Ok(false),

@@ -7,6 +7,6 @@ pub(crate) struct ServerFacts {
     pub(crate) identity: String,
     /// Why a commit that was acknowledged can be lost.
     pub(crate) weaknesses: Vec<String>,
-    /// It is one of a group, in which each commit is with all before it is acknowledged: a Galera cluster, group replication.
+    /// It is one of a Galera cluster: all servers of it may be written to, and one that comes back takes over what the others have.
     pub(crate) is_in_group: bool,
 }

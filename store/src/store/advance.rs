@@ -161,7 +161,7 @@ impl AdvanceTag {
         let update = store.dialect.advance_row(
             &store.segment_table,
             store.words,
-            gap > 0 || behind.is_some(),
+            gap > 0 || behind.is_some() || row.last.is_none(),
         );
         link.change_one(update, values).await?;
         discard_all(store, tag, next, link).await?;

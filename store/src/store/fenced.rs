@@ -1,13 +1,11 @@
 //! Which tables have their fence by which rule: recorded when the switch has come into force, and when a table gets its fence later.
 
+use super::fence_records::{place, record};
 use super::late::DropReserved;
 use super::switch_rows::{key_space, lock, rules};
-use super::{Link, Row, StoreError, Transaction, Value, column, values};
+use super::{Link, Row, StoreError, Transaction, column, values};
 use crate::switch::fenced::{FencedTable, Origin, origin};
 use crate::switch::state::{Dropped, InForce, Phase, RuleName};
-
-/// Rows that one statement writes at most.
-const ROWS_MAX: usize = 100;
 
 /// All that is recorded of a server's tables.
 #[derive(Debug)]
@@ -97,66 +95,6 @@ async fn of_table(table: &FencedTable, link: &mut Link) -> Result<Option<FencedT
                   WHERE server = ? AND schema_name = ? AND table_name = ?";
     let row = link.first(select, place(table)).await?;
     row.as_ref().map(fenced).transpose()
-}
-
-fn place(table: &FencedTable) -> Vec<Value> {
-    values![&table.server, &table.schema, &table.table]
-}
-
-async fn record(table: &FencedTable, link: &mut Link) -> Result<(), StoreError> {
-    let write = format!(
-        "INSERT INTO keywright_fenced (server, schema_name, table_name, table_pattern, column_name, key_space) \
-         VALUES (?, ?, ?, ?, ?, ?) {} table_pattern = ?, column_name = ?, key_space = ?",
-        link.words().or_update("server, schema_name, table_name")
-    );
-    let FencedTable { rule, keys, .. } = table;
-    let mut values = place(table);
-    values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
-    values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
-    link.change(write, values).await?;
-    Ok(())
-}
-
-/// The attempt is in force: of its tables these have their fence, by the rules that they have now.
-pub(super) async fn record_all(
-    attempt: u64,
-    tables: &[FencedTable],
-    link: &mut Link,
-) -> Result<(), StoreError> {
-    forget_tables(attempt, link).await?;
-    for tables in tables.chunks(ROWS_MAX) {
-        let rows = vec!["(?, ?, ?, ?, ?, ?)"; tables.len()].join(", ");
-        let write = format!(
-            "INSERT INTO keywright_fenced (server, schema_name, table_name, table_pattern, column_name, key_space) VALUES {rows}"
-        );
-        let mut values = Vec::new();
-        for table in tables {
-            let FencedTable { rule, keys, .. } = table;
-            values.extend(place(table));
-            values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
-        }
-        link.change(write, values).await?;
-    }
-    Ok(())
-}
-
-/// The attempt's rules are native again: fences that are left of them say nothing any more.
-pub(super) async fn forget_all(attempt: u64, link: &mut Link) -> Result<(), StoreError> {
-    forget_tables(attempt, link).await?;
-    let of_rules = "DELETE FROM keywright_fenced WHERE EXISTS (SELECT 1 FROM keywright_rule r \
-                    WHERE r.table_pattern = keywright_fenced.table_pattern \
-                    AND r.column_name = keywright_fenced.column_name AND r.attempt = ?)";
-    link.change(of_rules, values![attempt]).await?;
-    Ok(())
-}
-
-/// Forgets the tables of an attempt.
-async fn forget_tables(attempt: u64, link: &mut Link) -> Result<(), StoreError> {
-    let forget = "DELETE FROM keywright_fenced WHERE EXISTS (SELECT 1 FROM keywright_switch_table t \
-                  WHERE t.server = keywright_fenced.server AND t.schema_name = keywright_fenced.schema_name \
-                  AND t.table_name = keywright_fenced.table_name AND t.attempt = ?)";
-    link.change(forget, values![attempt]).await?;
-    Ok(())
 }
 
 /// A table is not there any more: one that comes in its place brings its fence, if it has one.

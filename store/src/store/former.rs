@@ -11,7 +11,7 @@ use super::gone_back::{behind, failure};
 use super::tag_read::plain_row;
 use super::tag_request::Denied;
 use super::{Link, Row, Store, StoreError, column, values};
-use crate::dialect::GONE_BACK;
+use crate::dialect::{GONE_BACK, SKEW_MS_MAX};
 use crate::reserve::{LastReservation, TagRow};
 
 /// How far replicas carry commits out in another order, at most, milliseconds.
@@ -75,27 +75,29 @@ pub(super) async fn record(
         return Ok(());
     }
     let at_ms: i64 = column(found, "reserved_ms")?;
-    // In a group each server is written to, and none is left.
-    if link.server.is_in_group {
+    let Some(known) = known_of(store, found, (at_ms, now_ms), link).await? else {
+        return Ok(());
+    };
+    if known.is_recorded || is_of_group(&known.server, now_ms, link).await? {
         return Ok(());
     }
-    match known_of(store, found, (at_ms, now_ms), link).await? {
-        Some(Known {
-            server,
-            newest_ms,
-            left_ms: None,
-        }) => {
-            let insert = store.words.insert_new(
-                "keywright_former_server (server, newest_ms, left_ms) VALUES (?, ?, ?)",
-            );
-            let values = values![server, newest_ms, now_ms];
-            link.change(insert, values).await.map(drop)
-        }
-        Some(Known {
-            left_ms: Some(_), ..
-        })
-        | None => Ok(()),
+    let insert = store
+        .words
+        .insert_new("keywright_former_server (server, newest_ms, left_ms) VALUES (?, ?, ?)");
+    let values = values![known.server, known.newest_ms, now_ms];
+    link.change(insert, values).await.map(drop)
+}
+
+/// Whether it is one of a group, where it may be written to as this one is, and was recorded a moment ago.
+async fn is_of_group(server: &str, now_ms: i64, link: &mut Link) -> Result<bool, StoreError> {
+    if !link.server.is_in_group {
+        return Ok(false);
     }
+    let select =
+        "SELECT newest_ms FROM keywright_former_server WHERE server = ? AND left_ms > ? LIMIT 1";
+    let since_ms = now_ms.saturating_sub(OVERLAP_MS_MAX);
+    let recorded = link.first(select, values![server, since_ms]).await?;
+    Ok(recorded.is_some())
 }
 
 /// What is known of a server that another has taken the place of.
@@ -103,13 +105,14 @@ struct Known {
     server: String,
     /// When it made its newest reservation that is here, unix milliseconds.
     newest_ms: i64,
-    /// When its successor was first written to, unix milliseconds, if that is recorded.
+    is_recorded: bool,
+    /// When the server that is asked was first written to, unix milliseconds, if that is known: since then nothing is missing.
     left_ms: Option<i64>,
 }
 
 impl Known {
-    /// As if the last reservation had been made at this moment, and ids might be missing from then on: the time in which some may be ends when its successor was
-    /// written to.
+    /// As if the last reservation had been made at this moment, and ids might be missing from then on: the time in which some may be ends when the server that is
+    /// asked was written to.
     fn counted_from(&self, at_ms: i64, now_ms: i64) -> i64 {
         let since_ms = self.left_ms.map_or(0, |left_ms| {
             now_ms
@@ -133,12 +136,13 @@ async fn known_of(
         return Ok(None);
     };
     // Of several lives of one the row is of that which ended first behind it.
-    let select = "SELECT newest_ms, left_ms FROM keywright_former_server WHERE server = ? AND newest_ms >= ? ORDER BY newest_ms LIMIT 1";
+    let select = "SELECT newest_ms FROM keywright_former_server WHERE server = ? AND newest_ms >= ? ORDER BY newest_ms LIMIT 1";
     let recorded = link.first(select, values![server.as_str(), at_ms]).await?;
     if let Some(recorded) = recorded {
         return Ok(Some(Known {
             newest_ms: column(&recorded, "newest_ms")?,
-            left_ms: Some(column(&recorded, "left_ms")?),
+            is_recorded: true,
+            left_ms: last_left(store, link).await?,
             server,
         }));
     }
@@ -147,7 +151,12 @@ async fn known_of(
     let select = format!(
         "SELECT MAX(reserved_ms) AS newest_ms FROM {table} WHERE server = ? AND reserved_ms <= ?"
     );
-    let newest = link.first(select, values![server.as_str(), now_ms]).await?;
+    let newest = link
+        .first(
+            select,
+            values![server.as_str(), now_ms.saturating_add(SKEW_MS_MAX)],
+        )
+        .await?;
     let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
     let Some(newest_ms) = newest_ms.flatten() else {
         return Ok(None);
@@ -158,8 +167,28 @@ async fn known_of(
     Ok(is_known.then_some(Known {
         server,
         newest_ms,
+        is_recorded: false,
         left_ms: None,
     }))
+}
+
+/// When the last failover was: the server that is asked is the successor then. Nothing: another was written to since, and whoever took that one's place
+/// is not recorded yet; ids that it gave may be missing, too.
+async fn last_left(store: &Store, link: &mut Link) -> Result<Option<i64>, StoreError> {
+    let select = "SELECT MAX(left_ms) AS left_ms FROM keywright_former_server".to_owned();
+    let last = link.first(select, Vec::new()).await?;
+    let left_ms: Option<Option<i64>> = last.map(|row| column(&row, "left_ms")).transpose()?;
+    let Some(left_ms) = left_ms.flatten() else {
+        return Ok(None);
+    };
+    let select = format!(
+        "SELECT COUNT(*) AS others FROM {} WHERE server <> ? AND reserved_ms >= ? AND server NOT LIKE '{GONE_BACK}%'",
+        store.segment_table
+    );
+    let here = link.server.identity.clone();
+    let counted = link.first(select, values![here.as_str(), left_ms]).await?;
+    let others: Option<i64> = counted.map(|row| column(&row, "others")).transpose()?;
+    Ok((others == Some(0)).then_some(left_ms))
 }
 
 /// Whether another server was written to between two moments of one, or after the first of them, unless it is the one that is asked. The one that is asked about
@@ -179,7 +208,13 @@ async fn another_between(
     let counted = link
         .first(
             select,
-            values![server, from_ms, here.as_str(), to_ms, now_ms],
+            values![
+                server,
+                from_ms,
+                here.as_str(),
+                to_ms,
+                now_ms.saturating_add(SKEW_MS_MAX)
+            ],
         )
         .await?;
     let others: Option<i64> = counted.map(|row| column(&row, "others")).transpose()?;
@@ -194,9 +229,10 @@ mod tests {
     fn ids_may_be_missing_until_the_successor_was_written_to() {
         let now_ms = 1_800_000_000_000;
         let day_ms = 86_400_000;
-        let known = |left_ms| Known {
+        let known = |left_ms: Option<i64>| Known {
             server: "one".to_owned(),
             newest_ms: now_ms - day_ms,
+            is_recorded: left_ms.is_some(),
             left_ms,
         };
         let from = |left_ms, at_ms| known(left_ms).counted_from(at_ms, now_ms);

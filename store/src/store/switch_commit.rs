@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 
-use super::fenced::record_all;
+use super::fence_records::record_all;
 use super::gone_back::marked;
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::Tag;
 use tokio::sync::OwnedMutexGuard;
 
-use super::fenced::forget_all;
+use super::fence_records::forget_all;
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::switch::space::KeySpace;
 use crate::switch::state::{Change, InForce, Peer, Phase, RuleName, Standing};

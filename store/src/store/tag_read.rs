@@ -208,7 +208,7 @@ pub(super) fn is_foreign(row: &Row, here: &ServerFacts) -> Result<bool, StoreErr
     let others_ms: Option<i64> = column(row, "others_ms")?;
     Ok(server.is_some_and(|server| {
         let is_later = |others_ms| at_ms.is_none_or(|at_ms| others_ms > at_ms);
-        // What one of a group has acknowledged, the others have, and so has one that comes back to it.
+        // One that comes back to its group takes over what the others have, and they go on meanwhile.
         server != here.identity || !here.is_in_group && others_ms.is_some_and(is_later)
     }))
 }

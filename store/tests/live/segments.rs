@@ -22,6 +22,7 @@ on_engines!(
     what_tables_have_is_given_by_no_source,
     a_quiet_tag_leaves_out_what_may_be_missing,
     a_server_that_may_have_come_back_is_no_witness,
+    a_gap_ends_behind_the_last_failover,
     a_server_that_comes_back_leaves_out_what_it_may_have_lost,
     an_altered_step_is_no_use,
     a_raise_is_no_use,
@@ -277,6 +278,36 @@ fn a_server_that_may_have_come_back_is_no_witness(engine: Engine) -> Result<()> 
         let quiet = keys.source(&segment("quiet"))?.take(1, true).await?;
         let quiet = quiet.number(0).unwrap();
         assert!(quiet > 100 + 2 * 1_000 * 86_400, "{quiet}");
+        Ok(())
+    })
+}
+
+/// The gap ends an hour behind the failover, unless there may have been another: then ids that were given behind the first may be missing, too.
+fn a_gap_ends_behind_the_last_failover(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_gap_end")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["busy", "quiet", "still"] {
+            keys.create_tag(&tag(name), &small_steps(8)).await?;
+        }
+        schema.sql(
+            "UPDATE keywright_segment SET hi = 100, server = 'elsewhere', rate_per_s = 1000, reserved_ms = reserved_ms - 864000000; \
+             UPDATE keywright_segment SET reserved_ms = reserved_ms - 864000000 WHERE tag <> 'busy'; \
+             INSERT INTO keywright_former_server (server, newest_ms, left_ms) \
+             SELECT 'elsewhere', reserved_ms, reserved_ms + 1000 FROM keywright_segment WHERE tag = 'busy'",
+        )?;
+        let first = async |name: &str| -> Result<u64> {
+            let taken = keys.source(&segment(name))?.take(1, true).await?;
+            Ok(taken.number(0).unwrap())
+        };
+        let quiet = first("quiet").await?;
+        assert!((100 + 2 * 1_000 * 3_600..20_000_000).contains(&quiet), "{quiet}");
+        schema.sql(
+            "UPDATE keywright_segment SET server = 'between', reserved_ms = reserved_ms + 2000 WHERE tag = 'busy'",
+        )?;
+        let still = first("still").await?;
+        assert!(still > 100 + 2 * 1_000 * 86_400 * 9, "{still}");
         Ok(())
     })
 }

@@ -18,6 +18,11 @@ const BURN: &str = "DO $$ BEGIN \
 /// With so many the numbers go beyond 2^20: the server cuts whole files off its log of commits, each of so many transactions.
 const BURNS: usize = 11;
 
+/// Nobody else holds a snapshot there, for which it would remember.
+fn quiet_server() -> Result<PgServer> {
+    PgServer::builder().setting("autovacuum", "off").start()
+}
+
 /// Has the server forget what became of all transactions that have ended, among them that one.
 fn forget_transactions(server: &PgServer, number: &str) -> Result<()> {
     let mut admin = server.client("postgres")?;
@@ -44,7 +49,7 @@ fn change(changer: &mut Client, end: &str) -> Result<String> {
 /// Who drew before it, in a transaction that is still open, issues none of the ids that the change left to other databases.
 #[test]
 fn a_change_that_the_server_has_forgotten_holds_for_everybody() -> Result<()> {
-    let server = PgServer::builder().start()?;
+    let server = quiet_server()?;
     let mut changer = server.client("postgres")?;
     changer.batch_execute(
         "CREATE EXTENSION keywright; \
@@ -68,7 +73,7 @@ fn a_change_that_the_server_has_forgotten_holds_for_everybody() -> Result<()> {
 /// It goes on above what it issued, whoever asks first.
 #[test]
 fn a_change_that_failed_and_is_forgotten_stops_nobody() -> Result<()> {
-    let server = PgServer::builder().start()?;
+    let server = quiet_server()?;
     let mut changer = server.client("postgres")?;
     changer.batch_execute(
         "CREATE EXTENSION keywright; SELECT keywright.create_tag('orders', step => 1000)",

@@ -26,7 +26,7 @@ pub async fn server_identity(conn: &mut Conn) -> Result<String, Failure> {
 /// Variables that are read.
 const VARIABLES: &str = "'server_uuid', 'server_id', 'hostname', 'port', 'datadir', \
                          'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only', \
-                         'wsrep_on', 'group_replication_group_name'";
+                         'wsrep_on', 'wsrep_provider'";
 
 pub(super) async fn server_facts(conn: &mut Conn) -> Result<ServerFacts, StoreError> {
     of_rows(&rows(conn, &query(), Vec::new()).await?)
@@ -75,7 +75,7 @@ fn facts(variables: &[(String, String)]) -> ServerFacts {
         identity: identity(value),
         weaknesses,
         is_in_group: value("wsrep_on") == Some("ON")
-            || value("group_replication_group_name").is_some_and(|name| !name.is_empty()),
+            && value("wsrep_provider").is_some_and(|its| !its.is_empty() && its != "none"),
     }
 }
 
@@ -115,9 +115,12 @@ mod tests {
 
     #[test]
     fn servers_of_a_group_say_so() {
-        assert!(of(&[("wsrep_on", "ON")]).is_in_group);
-        assert!(of(&[("group_replication_group_name", "9f6b")]).is_in_group);
-        assert!(!of(&[("wsrep_on", "OFF"), ("group_replication_group_name", "")]).is_in_group);
+        let library = "/usr/lib/galera/libgalera_smm.so";
+        let is_in_group =
+            |on, provider| of(&[("wsrep_on", on), ("wsrep_provider", provider)]).is_in_group;
+        assert!(is_in_group("ON", library));
+        assert!(!is_in_group("OFF", library));
+        assert!(!is_in_group("ON", "none"));
         assert!(!of(&[]).is_in_group);
     }
 
