@@ -245,14 +245,15 @@ fn a_uuid_is_computed_as_natively_where_null_is_an_error(flavour: Flavour) -> Re
         assert_eq!(refused.map(|fault| fault.errno), Some(1235), "{value}");
     }
     // The server cannot be asked for this before.
-    wire.run("INSERT INTO u (id, a) VALUES (UNHEX(MD5('x')), 3)")?;
-    let null = wire.query("INSERT INTO u (id, a) VALUES (UNHEX(MD5(NULL)), 4)")?;
+    wire.run("INSERT INTO u (id, a) VALUES (UNHEX(LEFT(SHA2('x', 256), 32)), 3)")?;
+    let null = wire.query("INSERT INTO u (id, a) VALUES (UNHEX(LEFT(SHA2(NULL, 256), 32)), 4)")?;
     match null.as_slice() {
         [Reply::Failed(fault)] => assert_eq!(fault.errno, 1048),
         other => panic!("{other:?}"),
     }
     wire.run("SET sql_mode = ''")?;
-    let refused = wire.query("INSERT INTO u (id, a) VALUES (UNHEX(MD5('y')), 5)")?;
+    let refused =
+        wire.query("INSERT INTO u (id, a) VALUES (UNHEX(LEFT(SHA2('y', 256), 32)), 5)")?;
     match refused.as_slice() {
         [Reply::Failed(fault)] => assert_eq!(fault.errno, 1235),
         other => panic!("{other:?}"),
