@@ -214,7 +214,7 @@ pub enum KeyExpression {
     #[error("IGNORE")]
     Ignore,
     /// An expression whose value the server was asked for.
-    #[error("an expression whose value is not of the key's kind, or has a warning,")]
+    #[error("an expression whose value is not of the kind of the key, or has a warning,")]
     Value,
     /// A number too long to be rounded with certainty.
     #[error("a number of very many digits")]

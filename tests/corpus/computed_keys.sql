@@ -91,10 +91,10 @@ INSERT INTO t (id, a) VALUES (@id + 2, ROW_COUNT());
 INSERT INTO t (id, a) VALUES (@id + 2, FOUND_ROWS());
 @refused a variable as key
 INSERT INTO t (id, a) VALUES (@id + 2, @@warning_count);
-@refused an expression whose value is not of the key's kind, or has a warning, as key
+@refused an expression whose value is not of the kind of the key, or has a warning, as key
 INSERT INTO t (id, a) VALUES (@id / 0, 3);
 @text
-@refused an expression whose value is not of the key's kind, or has a warning, as key
+@refused an expression whose value is not of the kind of the key, or has a warning, as key
 INSERT INTO t (id, a) VALUES (CAST('7a' AS SIGNED), 3);
 @text
 INSERT INTO t (id, a) VALUES (@id + 9223372036854775807, 3);
@@ -201,9 +201,9 @@ INSERT INTO t (id, a) VALUES ((SELECT id FROM u), ?);
 INSERT INTO t (id, a) VALUES (@@server_id, 1);
 @refused an expression as key
 INSERT INTO t (id, a) VALUES (a + 1, 1);
-@refused an expression whose value is not of the key's kind, or has a warning, as key
+@refused an expression whose value is not of the kind of the key, or has a warning, as key
 INSERT INTO t (id, a) VALUES (@s, 1);
-@refused an expression whose value is not of the key's kind, or has a warning, as key
+@refused an expression whose value is not of the kind of the key, or has a warning, as key
 INSERT INTO t (id, a) VALUES (2.5 * 3, 1);
 @refused a variable as key
 INSERT INTO t (id, a) VALUES (1, 1), (@s := 5, 2);

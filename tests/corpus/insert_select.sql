@@ -205,9 +205,11 @@ INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 SET character_set_results = utf16;
 @refused character_set_results
 INSERT INTO t (a) SELECT h.d * 10 + e.d FROM digits h STRAIGHT_JOIN digits e;
+SELECT COUNT(*) FROM t;
 SET character_set_results = utf16le;
 @refused character_set_results
 INSERT INTO t (a) SELECT h.d * 10 + e.d FROM digits h STRAIGHT_JOIN digits e;
+SELECT COUNT(*) FROM t;
 SET character_set_results = utf8mb4;
 SELECT COUNT(*) FROM t;
 

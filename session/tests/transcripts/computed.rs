@@ -90,7 +90,7 @@ fn a_number_in_two_or_four_bytes_for_each_digit_is_read() {
         let text = r.probed(INSERT, "1");
         assert!(text.contains("SELECT (@k + 1)"), "{text}");
         assert!(r.answer(&value(STRING, Some(wide), 0)).is_empty());
-        assert!(has(&r.output(), "not of the key's kind"));
+        assert!(has(&r.output(), "not of the kind of the key"));
     }
 }
 
@@ -111,7 +111,10 @@ fn what_is_no_integer_is_refused_and_so_is_what_the_server_warns_of() {
         let mut r = new();
         let sent = sent(&mut r, INSERT, &answer);
         assert_eq!(sent, "");
-        assert!(has(&r.output(), "not of the key's kind, or has a warning"));
+        assert!(has(
+            &r.output(),
+            "not of the kind of the key, or has a warning"
+        ));
         // It is over: the next one is asked for anew.
         assert!(has(&r.query(INSERT), "SELECT (@k + 1)"));
     }
@@ -137,7 +140,7 @@ fn a_statement_whose_key_is_out_of_range_fails_by_itself() {
     ] {
         assert!(has(&r.query(text), "SELECT ("));
         assert!(r.answer(&out_of_range).is_empty());
-        assert!(has(&r.output(), "not of the key's kind"));
+        assert!(has(&r.output(), "not of the kind of the key"));
     }
     let interrupted = packet(1, b"\xFF\x25\x05#70100Query execution was interrupted");
     assert_eq!(sent(&mut r, INSERT, &interrupted), "");
@@ -221,7 +224,7 @@ fn prepared_statements_ask_at_each_execution() {
     r.output();
     r.say(&execute(9, &values));
     assert!(r.answer(&value(STRING, Some("7a"), 0)).is_empty());
-    assert!(has(&r.output(), "not of the key's kind"));
+    assert!(has(&r.output(), "not of the kind of the key"));
 }
 
 /// The server refuses a row when it prepares the statement, and not when it is executed.
