@@ -151,12 +151,7 @@ async fn known_of(
     let select = format!(
         "SELECT MAX(reserved_ms) AS newest_ms FROM {table} WHERE server = ? AND reserved_ms <= ?"
     );
-    let newest = link
-        .first(
-            select,
-            values![server.as_str(), now_ms.saturating_add(SKEW_MS_MAX)],
-        )
-        .await?;
+    let newest = link.first(select, values![server.as_str(), now_ms]).await?;
     let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
     let Some(newest_ms) = newest_ms.flatten() else {
         return Ok(None);

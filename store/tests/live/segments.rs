@@ -22,6 +22,7 @@ on_engines!(
     what_tables_have_is_given_by_no_source,
     a_quiet_tag_leaves_out_what_may_be_missing,
     a_server_that_may_have_come_back_is_no_witness,
+    a_reservation_dated_ahead_is_no_witness,
     a_gap_ends_behind_the_last_failover,
     a_server_that_comes_back_leaves_out_what_it_may_have_lost,
     an_altered_step_is_no_use,
@@ -278,6 +279,26 @@ fn a_server_that_may_have_come_back_is_no_witness(engine: Engine) -> Result<()> 
         let quiet = keys.source(&segment("quiet"))?.take(1, true).await?;
         let quiet = quiet.number(0).unwrap();
         assert!(quiet > 100 + 2 * 1_000 * 86_400, "{quiet}");
+        Ok(())
+    })
+}
+
+/// A reservation that is dated ahead, by however little, says nothing of how much is missing: the clock of the server before was wrong.
+fn a_reservation_dated_ahead_is_no_witness(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_ahead")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["quiet", "busy"] {
+            keys.create_tag(&tag(name), &small_steps(8)).await?;
+        }
+        schema.sql(
+            "UPDATE keywright_segment SET hi = 100, server = 'elsewhere', rate_per_s = 1000, reserved_ms = reserved_ms + 300000; \
+             UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'quiet'",
+        )?;
+        let quiet = keys.source(&segment("quiet"))?.take(1, true).await?;
+        let quiet = quiet.number(0).unwrap();
+        assert!(quiet > 100 + 2 * 1_000 * 80_000, "{quiet}");
         Ok(())
     })
 }
