@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use keywright_core::{KeyBatch, Step, Tag};
@@ -416,11 +416,17 @@ pub async fn take_by_each(
 
 /// Polls until a condition holds.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..9_000 {
+    until_polled(Duration::from_millis(10), what, condition).await;
+}
+
+/// As [`until`], with this pause between two looks: INNODB_TRX says nothing new to who reads it ten times a second.
+pub async fn until_polled(pause: Duration, what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(90);
+    while Instant::now() < deadline {
         if condition() {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(pause).await;
     }
     panic!("waited in vain for {what}");
 }

@@ -1,6 +1,7 @@
 //! Rests of ranges: handed back at a clean stop, used first afterwards, never twice.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use keywright_core::{Cause, Step};
 use keywright_store::{RawStoreSettings, TagOptions};
@@ -8,7 +9,7 @@ use keywright_testkit::{Login, Result, WAIT_MAX, Wire};
 
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag, take_many,
-    until,
+    until, until_polled,
 };
 
 on_engines!(
@@ -89,7 +90,7 @@ fn a_deadlock_at_the_stop_loses_no_rests() -> Result<()> {
         });
         let mut wire = other.await??;
         let stopping = tokio::spawn(async move { keys.hand_back().await });
-        until("the program to wait", || {
+        until_polled(Duration::from_millis(250), "the program to wait", || {
             let waits = "SELECT COUNT(*) FROM information_schema.innodb_trx JOIN information_schema.processlist \
                          ON id = trx_mysql_thread_id WHERE db = 'kw_returned_deadlock' AND trx_state = 'LOCK WAIT'";
             schema.number(waits).is_ok_and(|waiting| waiting > 0)
