@@ -151,6 +151,17 @@ impl<'a> Explainer<'a> {
                 "rewritten, or passed with its own key: the server is asked for the key's value first".to_owned(),
                 vec![("because", self.by_value(report.rule).to_owned())],
             ),
+            Decision::NullNotKnown { schema, table } => (
+                "passed with its own keys, or refused".to_owned(),
+                vec![(
+                    "because",
+                    format!(
+                        "a key may be NULL, and whether the column of {}.{} is NOT NULL is not known: that needs a listener's admin url",
+                        String::from_utf8_lossy(schema),
+                        String::from_utf8_lossy(table)
+                    ),
+                )],
+            ),
             Decision::ColumnsNotKnown { schema, table } => (
                 "rewritten, or passed where it brings its own key".to_owned(),
                 vec![(

@@ -15,7 +15,7 @@ use crate::rules::Rules;
 use crate::session::Session;
 use crate::step::{Event, SessionFacts, StatementOutcome, Step};
 
-use server::{COLLATION, Server};
+use server::{COLLATION, Server, Unknown};
 
 pub use server::{Columns, Imagine, State};
 
@@ -50,6 +50,13 @@ pub enum Decision {
     Observed,
     /// It has no column list, and the columns of this table are not known.
     ColumnsNotKnown {
+        /// The table's schema.
+        schema: Vec<u8>,
+        /// The table.
+        table: Vec<u8>,
+    },
+    /// Its keys may be NULL, and whether the key column of this table refuses that is not known.
+    NullNotKnown {
         /// The table's schema.
         schema: Vec<u8>,
         /// The table.
@@ -135,7 +142,10 @@ impl Imagined {
         let computes = std::mem::take(&mut self.server.computes);
         let decision = match (unknown, first_error) {
             _ if computes => Decision::ByValue,
-            (Some((schema, table)), _) => Decision::ColumnsNotKnown { schema, table },
+            (Some(Unknown::Columns((schema, table))), _) => {
+                Decision::ColumnsNotKnown { schema, table }
+            }
+            (Some(Unknown::Null((schema, table))), _) => Decision::NullNotKnown { schema, table },
             (None, Some(message)) => Decision::Refused {
                 construct: refused(&events).unwrap_or("too_long"),
                 message,

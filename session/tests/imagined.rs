@@ -317,3 +317,16 @@ fn a_load_is_shown_with_its_keys() {
     let mut it = with(rule, "utf8mb4");
     assert_eq!(output(&mut it, text).decision, Decision::Observed);
 }
+
+#[test]
+fn a_key_that_may_be_null_in_a_table_that_nobody_knows_is_told() {
+    let text = Rule {
+        form: KeyForm::Text,
+        ..rule(OnUnsupported::Refuse)
+    };
+    let mut it = with(text, "utf8mb4");
+    let computed = "INSERT INTO shop.unknown (id, a) VALUES (NULLIF(RAND(), 2), 1)";
+    let decision = output(&mut it, computed).decision;
+    let (schema, table) = (b"shop".to_vec(), b"unknown".to_vec());
+    assert_eq!(decision, Decision::NullNotKnown { schema, table });
+}

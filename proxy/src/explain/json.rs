@@ -12,13 +12,14 @@ const REFUSED: &str = "refused";
 const PASSED: &str = "passed";
 const UNTOUCHED: &str = "untouched";
 const COLUMNS_NOT_KNOWN: &str = "columns_not_known";
+const NULL_NOT_KNOWN: &str = "null_not_known";
 const BY_VALUE: &str = "by_value";
 
 /// One statement.
 #[derive(Serialize)]
 struct Statement {
     rule: Option<Rule>,
-    /// `rewritten`, `refused`, `passed`, `observed`, `untouched`, `columns_not_known` or `by_value`.
+    /// `rewritten`, `refused`, `passed`, `observed`, `untouched`, `columns_not_known`, `null_not_known` or `by_value`.
     outcome: &'static str,
     construct: Option<&'static str>,
     /// What it becomes; its keys are examples.
@@ -102,6 +103,7 @@ impl Statement {
             Decision::Observed => "observed",
             Decision::Untouched => UNTOUCHED,
             Decision::ColumnsNotKnown { .. } => COLUMNS_NOT_KNOWN,
+            Decision::NullNotKnown { .. } => NULL_NOT_KNOWN,
             Decision::ByValue => BY_VALUE,
         };
         of
@@ -140,6 +142,7 @@ impl Explainer<'_> {
                 Counted::Refused(construct) => (REFUSED, Some(*construct)),
                 Counted::Passed(construct) => (PASSED, Some(*construct)),
                 Counted::ColumnsNotKnown => (COLUMNS_NOT_KNOWN, None),
+                Counted::NullNotKnown => (NULL_NOT_KNOWN, None),
                 Counted::ByValue => (BY_VALUE, None),
                 Counted::Untouched => (UNTOUCHED, None),
             };

@@ -92,6 +92,7 @@ impl Explainer<'_> {
             Decision::Passed { construct } => (Counted::Passed(construct), None),
             Decision::Untouched | Decision::Observed => (Counted::Untouched, None),
             Decision::ColumnsNotKnown { .. } => (Counted::ColumnsNotKnown, None),
+            Decision::NullNotKnown { .. } => (Counted::NullNotKnown, None),
             Decision::ByValue => (Counted::ByValue, None),
         };
         let rule = report.rule.map(|index| self.rules.configured(index));
@@ -207,6 +208,7 @@ pub(super) enum Counted {
     Refused(&'static str),
     Passed(&'static str),
     ColumnsNotKnown,
+    NullNotKnown,
     ByValue,
     Untouched,
 }
@@ -219,6 +221,9 @@ impl Counted {
             Self::Passed(construct) => format!("passed without keys ({construct})"),
             Self::ColumnsNotKnown => {
                 "without column list, which needs a listener's admin url".to_owned()
+            }
+            Self::NullNotKnown => {
+                "with a key that may be NULL, which needs a listener's admin url".to_owned()
             }
             Self::ByValue => "with a key whose value the server is asked for first".to_owned(),
             Self::Untouched => "passed as they are".to_owned(),

@@ -53,14 +53,23 @@ pub trait Imagine {
     fn columns(&mut self, schema: &[u8], table: &[u8]) -> Columns;
 }
 
+/// What nobody knows of a table.
+#[derive(Debug)]
+pub(super) enum Unknown {
+    /// Its columns.
+    Columns(Named),
+    /// Whether its key column is NOT NULL.
+    Null(Named),
+}
+
 /// The server, as far as statements and the session's questions show its state.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) state: State,
     /// The texts that it was sent, apart from the session's own questions.
     pub(super) sent: Vec<Vec<u8>>,
-    /// A table of which it was asked and nobody knows.
-    pub(super) unknown: Option<Named>,
+    /// What it was asked and nobody knows.
+    pub(super) unknown: Option<Unknown>,
     /// It was asked for a value that the statement has it compute.
     pub(super) computes: bool,
     /// A statement set sql_mode to something that its text does not show.
@@ -199,9 +208,13 @@ impl Server {
                 }
                 names
             }
-            (other @ (Columns::NoTable | Columns::NotKnown), _) => {
+            (other @ (Columns::NoTable | Columns::NotKnown), asked) => {
                 if other == Columns::NotKnown {
-                    self.unknown = Some((schema, table));
+                    let named = (schema, table);
+                    self.unknown = Some(match asked.is_some() {
+                        true => Unknown::Null(named),
+                        false => Unknown::Columns(named),
+                    });
                 }
                 write_packet(NO_TABLE, 1, answers);
                 return;

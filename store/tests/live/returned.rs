@@ -9,7 +9,7 @@ use keywright_testkit::{Login, Result, WAIT_MAX, Wire};
 
 use crate::common::{
     Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag, take_many,
-    until, until_polled,
+    until_polled,
 };
 
 on_engines!(
