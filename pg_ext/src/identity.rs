@@ -9,5 +9,6 @@ pub mod numbers;
 pub mod overlap;
 pub mod promotion;
 pub mod register;
+pub mod tag_places;
 pub mod uncommitted;
 pub mod writer;

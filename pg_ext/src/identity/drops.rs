@@ -13,7 +13,7 @@ use crate::catalog::node;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::bounds::{self, Sequences};
-use crate::identity::{claims, register, uncommitted};
+use crate::identity::{claims, register, tag_places, uncommitted};
 use crate::server::backend::BackendCell;
 use crate::server::role::AsOwner;
 use crate::server::{process, relation, sequence, transaction};
@@ -163,27 +163,15 @@ pub fn relation(relation: pg_sys::Oid) {
     }
 }
 
-/// The places that a tag of a database has in memory, with their keys: those of the sequence that is its bound.
-fn tags_of(database: u32, sequence: pg_sys::Oid) -> Vec<(Attached<TagSlot>, TagKey)> {
-    directory::slots::<TagSlot>(|_, key| key.is_in(database) && key.sequence() == sequence)
-}
-
 /// The sequence of a tag is about to be dropped, and its ids may come again by another one. What is left of them in memory nobody issues any
 /// more, whatever transaction he is in: who looked the tag up before needs a refill, and looks again.
 fn end_tag(sequence: pg_sys::Oid) -> Result<(), Failure> {
     let transaction = transaction::subtransaction_number();
-    let ours = process::database().to_u32();
-    for (tag, key) in tags_of(ours, sequence) {
+    for (tag, key) in tag_places::of(sequence) {
         let slot = tag.slot;
         let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
-        let urgency = Urgency::Needed { deadline };
-        let is_gone = || !tag.is_current();
-        let held = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), is_gone)?;
-        if is_gone() {
+        let Some(held) = tag_places::enter(&tag, Urgency::Needed { deadline })? else {
             continue;
-        }
-        let Some(held) = held else {
-            return Err(turn::held_up(&slot.gate));
         };
         reuse::settle(slot, &key, &held);
         reuse::close(slot, transaction, Closing::Drop);
@@ -237,22 +225,8 @@ fn note_lost() -> Result<(), Failure> {
 /// # Errors
 /// Another session is in the tag's gate for too long.
 pub fn close_tag(sequence: pg_sys::Oid) -> Result<u64, Failure> {
-    let ours = process::database().to_u32();
     let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
-    let mut end = 0;
-    loop {
-        let mut are_closed = true;
-        for (tag, key) in tags_of(ours, sequence) {
-            match close_place(tag, &key, deadline)? {
-                Some(its_end) => end = end.max(its_end),
-                // Somebody has renewed it since the places were listed, and it is to be closed as it is now.
-                None => are_closed = false,
-            }
-        }
-        if are_closed {
-            return Ok(end);
-        }
-    }
+    tag_places::close_all(sequence, |tag, key| close_place(tag, key, deadline))
 }
 
 /// Closes one place of a tag, and returns the first id above all that it knows to be reserved; none if it is no longer the one that was listed.
@@ -262,15 +236,8 @@ fn close_place(
     deadline: Instant,
 ) -> Result<Option<u64>, Failure> {
     let slot = tag.slot;
-    let urgency = Urgency::Needed { deadline };
-    let is_gone = || !tag.is_current();
-    // Whoever renews it is in the gate: he would wipe off what was noted meanwhile.
-    let held = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), is_gone)?;
-    if is_gone() {
+    let Some(held) = tag_places::enter(&tag, Urgency::Needed { deadline })? else {
         return Ok(None);
-    }
-    let Some(held) = held else {
-        return Err(turn::held_up(&slot.gate));
     };
     let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
     let end = slot.word.hi().max(left_end);

@@ -13,11 +13,12 @@ use crate::catalog::statements::run;
 use crate::catalog::tag_rows::{Known, TagRow};
 use crate::durable::flush;
 use crate::durable::locks::Wanted;
-use crate::durable::turn::{self, Urgency};
+use crate::durable::turn::Urgency;
 use crate::failure::Failure;
+use crate::identity::tag_places;
 use crate::manage::lower_bound::restart;
 use crate::refill::segment_plan;
-use crate::server::{process, sequence, transaction};
+use crate::server::{sequence, transaction};
 use crate::settings;
 use crate::shmem::key::TagKey;
 use crate::shmem::reuse::Closing;
@@ -44,23 +45,7 @@ pub(super) fn hold(tag: &Tag, row: &TagRow) -> Result<(), Failure> {
 /// Closes and drains all words of the tag that this life of memory has, each under its gate: they go on where they were if the transaction fails, above
 /// the bound. Returns the first id above all that they may have issued or were handed over.
 pub(super) fn close(sequence: pg_sys::Oid, closing: Closing) -> Result<u64, Failure> {
-    let database = process::database().to_u32();
-    let mut end = 0;
-    loop {
-        let mut are_closed = true;
-        let tags =
-            directory::slots::<TagSlot>(|_, key| key.is_in(database) && key.sequence() == sequence);
-        for (tag, key) in tags {
-            match close_place(tag, &key, closing)? {
-                Some(its_end) => end = end.max(its_end),
-                // Somebody has renewed it since the places were listed, and it is to be closed as it is now.
-                None => are_closed = false,
-            }
-        }
-        if are_closed {
-            return Ok(end);
-        }
-    }
+    tag_places::close_all(sequence, |tag, key| close_place(tag, key, closing))
 }
 
 /// Closes one place of a tag, and returns the first id above all that it may have issued or was handed over; none if it is no longer the one that was
@@ -76,14 +61,8 @@ fn close_place(
         return Ok(Some(0));
     }
     let transaction = transaction::subtransaction_number();
-    let figures = (&slot.waits, &slot.wait_us);
-    let is_gone = || !tag.is_current();
-    let held = turn::enter(&slot.gate, until_then(), figures, is_gone)?;
-    if is_gone() {
+    let Some(held) = tag_places::enter(&tag, until_then())? else {
         return Ok(None);
-    }
-    let Some(held) = held else {
-        return Err(turn::held_up(&slot.gate));
     };
     // Draining forgets the one, renewing the others.
     let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
