@@ -110,7 +110,8 @@ impl Dialect {
             Self::Keywright => format!(
                 ", CASE WHEN mine.reserved_ms > {now_ms} - {RETURN_MS_MIN} THEN NULL ELSE \
                  (SELECT MAX(others.reserved_ms) FROM {table} others WHERE others.server <> mine.server \
-                 AND others.reserved_ms <= {now_ms} + {SKEW_MS_MAX} AND others.server NOT LIKE '{GONE_BACK}%') END AS others_ms"
+                 AND others.reserved_ms <= {now_ms} + {SKEW_MS_MAX} AND others.server NOT LIKE '{GONE_BACK}%') END AS others_ms, \
+                 (SELECT MAX(former.newest_ms) FROM keywright_former_server former WHERE former.server = mine.server) AS former_ms"
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => String::new(),
         };

@@ -366,6 +366,44 @@ fn a_server_that_comes_back_leaves_out_what_it_may_have_lost(engine: Engine) -> 
     })
 }
 
+/// Rows of the server that was in its place say that it has come back, until the last of them is used: then the record of its former life does.
+#[test]
+fn a_server_that_came_back_leaves_out_what_it_may_have_lost_whichever_tag_is_first() -> Result<()> {
+    for engine in [Engine::MariaDb, Engine::Postgres, Engine::File] {
+        let schema = Schema::of(engine, "kw_back_busy")?;
+        runtime()?.block_on(async {
+            let keys = open(&schema.raw())?;
+            keys.init().await?;
+            for name in ["busy", "quiet"] {
+                keys.create_tag(&tag(name), &small_steps(8)).await?;
+                keys.source(&segment(name))?.take(1, true).await?;
+            }
+            // As the other server's first reservation, of the busy tag, has left it.
+            schema.sql(
+                "UPDATE keywright_segment SET hi = 100, rate_per_s = 10, reserved_ms = reserved_ms - 86400000; \
+                 INSERT INTO keywright_former_server (server, newest_ms, left_ms) \
+                 SELECT server, reserved_ms + 500, reserved_ms + 1000 FROM keywright_segment WHERE tag = 'quiet'; \
+                 UPDATE keywright_segment SET server = 'elsewhere', reserved_ms = reserved_ms + 2000 WHERE tag = 'busy'",
+            )?;
+            let again = open(&schema.raw())?;
+            let first = async |name: &str| -> Result<u64> {
+                let taken = again.source(&segment(name))?.take(1, true).await?;
+                Ok(taken.number(0).unwrap())
+            };
+            let busy = first("busy").await?;
+            assert!(busy > 100 + 2 * 10 * 86_000, "{busy}");
+            let quiet = first("quiet").await?;
+            assert!(quiet > 100 + 2 * 10 * 86_000, "{quiet}");
+            // Once: what it reserves now is of another life.
+            again.source(&segment("quiet"))?.take(9, true).await?;
+            let hi = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'quiet'")?;
+            assert!(hi < quiet + 1_000, "{hi} {quiet}");
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
 /// Neither does a raise: it is no reservation.
 fn a_raise_is_no_use(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_raised_rate")?;
