@@ -16,9 +16,6 @@ pub(crate) const GONE_BACK: &str = "gone back behind ";
 /// How far the clocks of two servers differ, at most, milliseconds: a reservation that is further ahead says nothing of when it was made.
 pub(crate) const SKEW_MS_MAX: i64 = 600_000;
 
-/// In less time after a reservation no other server is written to and its server then made anew from that one, milliseconds.
-const RETURN_MS_MIN: i64 = 1_000;
-
 /// Whose table the tags are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -106,17 +103,14 @@ impl Dialect {
     /// Reads a tag's row; until the transaction ends nobody else can.
     pub(crate) fn select_row(self, table: &TableName, words: Words) -> String {
         let now_ms = words.now_ms();
-        let others = match self {
-            Self::Keywright => format!(
-                ", CASE WHEN mine.reserved_ms > {now_ms} - {RETURN_MS_MIN} THEN NULL ELSE \
-                 (SELECT MAX(others.reserved_ms) FROM {table} others WHERE others.server <> mine.server \
-                 AND others.reserved_ms <= {now_ms} + {SKEW_MS_MAX} AND others.server NOT LIKE '{GONE_BACK}%') END AS others_ms, \
-                 (SELECT MAX(former.newest_ms) FROM keywright_former_server former WHERE former.server = mine.server) AS former_ms"
-            ),
-            Self::Leaf | Self::IdGenerator | Self::Tinyid => String::new(),
+        let former = match self {
+            Self::Keywright => {
+                ", (SELECT MAX(former.newest_ms) FROM keywright_former_server former WHERE former.server = mine.server) AS former_ms"
+            }
+            Self::Leaf | Self::IdGenerator | Self::Tinyid => "",
         };
         format!(
-            "SELECT {}, {now_ms} AS now_ms{others} FROM {table} mine WHERE {} = ?{}",
+            "SELECT {}, {now_ms} AS now_ms{former} FROM {table} mine WHERE {} = ?{}",
             self.columns(),
             self.tag_column(),
             words.for_update()

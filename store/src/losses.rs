@@ -31,8 +31,10 @@ pub(crate) struct Losses {
     pub(crate) looking: AsyncMutex<()>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Moments {
+    /// The server that somebody looked at last.
+    server: Option<String>,
     /// When the store answered last before a loss.
     answered_at: Option<Instant>,
     /// Nothing is reserved before.
@@ -89,6 +91,11 @@ impl Losses {
         self.restarts.load(Ordering::Acquire)
     }
 
+    /// Another number than before: somebody has looked behind a loss since.
+    pub(crate) fn looks(&self) -> u64 {
+        self.looked.load(Ordering::Acquire)
+    }
+
     /// How many losses there are.
     fn count(&self) -> u64 {
         self.lost.load(Ordering::Acquire)
@@ -107,6 +114,20 @@ impl Losses {
             self.restarts.fetch_add(1, Ordering::AcqRel);
         }
         self.looked.store(lost, Ordering::Release);
+    }
+
+    /// Whether somebody has looked at another server before this one: a replica may have taken its place, without the last of what others have seen.
+    pub(crate) fn is_another(&self, server: &str) -> bool {
+        let moments = self.moments();
+        moments.server.as_deref().is_some_and(|its| its != server)
+    }
+
+    /// Somebody has looked at this one.
+    pub(crate) fn note_server(&self, server: &str) {
+        let mut moments = self.moments();
+        if moments.server.as_deref() != Some(server) {
+            moments.server = Some(server.to_owned());
+        }
     }
 
     /// Whether nothing is reserved yet.
@@ -198,6 +219,17 @@ mod tests {
             losses.has_looked(lost, settles_until);
             assert_eq!(losses.restarts(), restarts);
         }
+    }
+
+    #[test]
+    fn another_server_is_one_behind_the_one_that_was_looked_at() {
+        let losses = Losses::default();
+        assert!(!losses.is_another("one"));
+        losses.note_server("one");
+        assert!(!losses.is_another("one"));
+        assert!(losses.is_another("two"));
+        losses.note_server("two");
+        assert!(losses.is_another("one") && !losses.is_another("two"));
     }
 
     #[test]

@@ -57,6 +57,8 @@ use keywright_core::Tag;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use former::RecordedOn;
+
 pub(crate) use crate::engine::Link;
 pub(crate) use crate::engine::error::StoreError;
 pub(crate) use crate::engine::value::{Row, Value, column, values};
@@ -100,6 +102,8 @@ pub(crate) struct Store {
     /// The same with the key space of which it is, also by what a file of this machine says.
     bounds: Mutex<Bounds>,
     pub(crate) losses: Losses,
+    /// Where this program has recorded whose place the server took.
+    recorded_on: RecordedOn,
     /// Whether this program ever had a lease of a worker id.
     has_leased: AtomicBool,
     /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
@@ -128,6 +132,7 @@ impl Store {
             seen: Mutex::default(),
             bounds: Mutex::default(),
             losses: Losses::default(),
+            recorded_on: RecordedOn::default(),
             has_leased: AtomicBool::new(false),
             handed: Mutex::default(),
             is_up: OnceLock::new(),

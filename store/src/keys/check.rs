@@ -66,18 +66,17 @@ impl Keys {
             Ok(seen) => seen,
             Err(failure) => return vec![finding(Severity::Error)(failure.to_string())],
         };
-        let mut findings: Vec<Finding> = seen
-            .problems
-            .into_iter()
-            .map(finding(Severity::Error))
-            .collect();
+        // What is wrong with tables and rights would be said again by each look.
+        let is_usable = seen.problems.is_empty();
+        let problems = seen.problems.into_iter().chain(seen.gone_back);
+        let mut findings: Vec<Finding> = problems.map(finding(Severity::Error)).collect();
         findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
         let keeper = self.0.keeper.as_ref();
         let cannot_keep = keeper.and_then(|keeper| keeper.problem());
         findings.extend(cannot_keep.map(finding(Severity::Warning)));
         // They are those of the store without tags.
         let has_worker_ids = !self.0.settings.is_further();
-        if has_worker_ids && findings.iter().all(|its| its.severity == Severity::Warning) {
+        if has_worker_ids && is_usable {
             let other = self.other_worker_ids().await.unwrap_or_else(Some);
             findings.extend(other.map(|failure| finding(Severity::Error)(failure.to_string())));
             if self.has_own_tags() {
@@ -87,7 +86,7 @@ impl Keys {
             let lacks = self.lacks_numbers().await;
             findings.extend(lacks.map(|failure| finding(Severity::Error)(failure.to_string())));
         }
-        if findings.iter().all(|its| its.severity == Severity::Warning) {
+        if is_usable {
             let behind = self.leases_behind().await;
             let behind = behind.unwrap_or_else(|failure| vec![failure.to_string()]);
             findings.extend(behind.into_iter().map(finding(Severity::Error)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Layout, Tag};
 
-use super::former::{read_any_row, record};
+use super::former::{read_any_row, record, record_last};
 use super::gone_back::{behind, failure_above};
 use super::returned::discard_all;
 use super::switch_rows::lock;
@@ -153,6 +153,7 @@ impl AdvanceTag {
             link.change(update, values![number, tag.as_str()]).await?;
         }
         record(store, &found, &row, now_ms, link).await?;
+        record_last(store, link).await?;
         let mut values = Vec::new();
         if store.dialect == Dialect::Keywright {
             values.extend(values![link.server.identity.as_str()]);

@@ -1,8 +1,10 @@
 //! Servers that another has taken the place of: how much of what they wrote may be missing on the one that is asked.
 //!
 //! What a server wrote before its newest reservation of any tag that is here, is here, too: commits come to replicas in their order, or nearly so. That
-//! reservation is recorded with the first one that its successor makes: from then on rows say less and less of it. A server may come back under its name, made anew from
-//! its successor: what it wrote in a later life is newer than all that is recorded of it, and recorded by itself.
+//! reservation is recorded with the first thing that its successor is asked to write, whichever tag it is of: from then on rows say less and less of it. A server may come
+//! back under its name, made anew from its successor: what it wrote in a later life is newer than all that is recorded of it, and recorded by itself.
+
+use std::sync::{Mutex, PoisonError};
 
 use keywright_core::Tag;
 use keywright_core::residue::Residue;
@@ -51,9 +53,12 @@ pub(super) async fn read_any_row(
     let Some(last) = row.last.filter(|last| !last.same_server) else {
         return Ok(Ok((row, now_ms)));
     };
-    let known = known_of(store, found, (last.at_ms, now_ms), link).await?;
+    let known = match column::<Option<String>>(found, "server")? {
+        Some(server) => known_of(store, server, (last.at_ms, now_ms), link).await?,
+        None => None,
+    };
     let last = LastReservation {
-        at_ms: known.map_or(last.at_ms, |known| known.counted_from(last.at_ms, now_ms)),
+        at_ms: counted_from(known.as_ref(), last.at_ms, now_ms),
         ..last
     };
     let row = TagRow {
@@ -75,7 +80,60 @@ pub(super) async fn record(
         return Ok(());
     }
     let at_ms: i64 = column(found, "reserved_ms")?;
-    let Some(known) = known_of(store, found, (at_ms, now_ms), link).await? else {
+    let Some(server) = column::<Option<String>>(found, "server")? else {
+        return Ok(());
+    };
+    record_server(store, server, (at_ms, now_ms), link).await
+}
+
+/// Where this program has recorded whose place the server took: on which server, and how often it had looked behind losses.
+#[derive(Debug, Default)]
+pub(super) struct RecordedOn(Mutex<Option<(String, u64)>>);
+
+/// The same of the server that wrote last before this one, whatever row the caller writes: once on each server, and behind each lost connection. The row that the
+/// caller writes is locked. What was recorded is to be noted once it is committed: [`note_recorded`].
+pub(super) async fn record_last(store: &Store, link: &mut Link) -> Result<(), StoreError> {
+    let here = &link.server.identity;
+    let place = (here.clone(), store.losses.looks());
+    let recorded_on = &store.recorded_on.0;
+    let is_recorded = {
+        let recorded = recorded_on.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.as_ref() == Some(&place)
+    };
+    if is_recorded || !store.dialect.is_own() {
+        return Ok(());
+    }
+    let now_ms = store.words.now_ms();
+    let select = format!(
+        "SELECT server, reserved_ms, {now_ms} AS now_ms FROM {} WHERE server <> ? AND reserved_ms <= {now_ms} + {SKEW_MS_MAX} \
+         AND server NOT LIKE '{GONE_BACK}%' ORDER BY reserved_ms DESC LIMIT 1",
+        store.segment_table
+    );
+    let Some(last) = link.first(select, values![place.0.as_str()]).await? else {
+        return Ok(());
+    };
+    let (server, at_ms, now_ms) = (
+        column(&last, "server")?,
+        column(&last, "reserved_ms")?,
+        column(&last, "now_ms")?,
+    );
+    record_server(store, server, (at_ms, now_ms), link).await
+}
+
+/// What a caller of [`record_last`] has written on this server is committed.
+pub(super) fn note_recorded(store: &Store, link: &Link) {
+    let place = (link.server.identity.clone(), store.losses.looks());
+    let recorded_on = &store.recorded_on.0;
+    *recorded_on.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+}
+
+async fn record_server(
+    store: &Store,
+    server: String,
+    (at_ms, now_ms): (i64, i64),
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    let Some(known) = known_of(store, server, (at_ms, now_ms), link).await? else {
         return Ok(());
     };
     if known.is_recorded || is_of_group(&known.server, now_ms, link).await? {
@@ -105,53 +163,67 @@ struct Known {
     server: String,
     /// When it made its newest reservation that is here, unix milliseconds.
     newest_ms: i64,
+    /// That was ahead of the clock of the server that took its place: it says nothing of when it was made.
+    is_ahead: bool,
     is_recorded: bool,
     /// When the server that is asked was first written to, unix milliseconds, if that is known: since then nothing is missing.
     left_ms: Option<i64>,
 }
 
-impl Known {
-    /// As if the last reservation had been made at this moment, and ids might be missing from then on: the time in which some may be ends when the server that is
-    /// asked was written to.
-    fn counted_from(&self, at_ms: i64, now_ms: i64) -> i64 {
-        let since_ms = self.left_ms.map_or(0, |left_ms| {
-            now_ms
-                .saturating_sub(left_ms)
-                .saturating_sub(OVERLAP_MS_MAX)
-                .max(0)
-        });
-        let from_ms = at_ms.max(self.newest_ms.saturating_sub(DISORDER_MS_MAX));
-        from_ms.saturating_add(since_ms)
+/// As if the last reservation had been made at this moment, and ids might be missing from then on: the time in which some may be ends when the server that is
+/// asked was written to. Where the clocks of the two differ, nobody knows how long ago a moment was by less than what they may differ.
+fn counted_from(known: Option<&Known>, at_ms: i64, now_ms: i64) -> i64 {
+    let since_ms = known.map_or(0, |known| known.whole_since_ms(now_ms));
+    let newest_ms = known.filter(|known| !known.is_ahead);
+    let newest_ms = newest_ms.map(|known| known.newest_ms.saturating_sub(DISORDER_MS_MAX));
+    let from_ms = newest_ms.map_or(at_ms, |newest_ms| newest_ms.max(at_ms));
+    let from_ms = from_ms.saturating_add(since_ms);
+    match at_ms > now_ms || known.is_some_and(|known| known.is_ahead) {
+        true => from_ms.min(now_ms).saturating_sub(SKEW_MS_MAX),
+        false => from_ms,
     }
 }
 
-/// What is known of the one that wrote a row at a moment.
+impl Known {
+    /// For how long nothing has been missing any more, milliseconds.
+    fn whole_since_ms(&self, now_ms: i64) -> i64 {
+        self.left_ms.map_or(0, |left_ms| {
+            let since_ms = now_ms.saturating_sub(left_ms);
+            since_ms.saturating_sub(OVERLAP_MS_MAX).max(0)
+        })
+    }
+}
+
+/// What is known of a server that wrote a row at a moment.
 async fn known_of(
     store: &Store,
-    found: &Row,
+    server: String,
     (at_ms, now_ms): (i64, i64),
     link: &mut Link,
 ) -> Result<Option<Known>, StoreError> {
-    let Some(server) = column::<Option<String>>(found, "server")? else {
-        return Ok(None);
-    };
     // Of several lives of one the row is of that which ended first behind it.
-    let select = "SELECT newest_ms FROM keywright_former_server WHERE server = ? AND newest_ms >= ? ORDER BY newest_ms LIMIT 1";
+    let select = "SELECT newest_ms, left_ms FROM keywright_former_server WHERE server = ? AND newest_ms >= ? ORDER BY newest_ms LIMIT 1";
     let recorded = link.first(select, values![server.as_str(), at_ms]).await?;
     if let Some(recorded) = recorded {
+        let newest_ms = column(&recorded, "newest_ms")?;
+        let left_ms: i64 = column(&recorded, "left_ms")?;
         return Ok(Some(Known {
-            newest_ms: column(&recorded, "newest_ms")?,
+            newest_ms,
+            is_ahead: newest_ms > left_ms,
             is_recorded: true,
             left_ms: last_left(store, link).await?,
             server,
         }));
     }
-    // One whose clock was ahead says nothing of when it wrote.
+    // One that is further ahead is of a clock that was wrong.
     let table = &store.segment_table;
     let select = format!(
         "SELECT MAX(reserved_ms) AS newest_ms FROM {table} WHERE server = ? AND reserved_ms <= ?"
     );
-    let newest = link.first(select, values![server.as_str(), now_ms]).await?;
+    let ahead_ms = now_ms.saturating_add(SKEW_MS_MAX);
+    let newest = link
+        .first(select, values![server.as_str(), ahead_ms])
+        .await?;
     let newest_ms: Option<Option<i64>> = newest.map(|row| column(&row, "newest_ms")).transpose()?;
     let Some(newest_ms) = newest_ms.flatten() else {
         return Ok(None);
@@ -162,6 +234,7 @@ async fn known_of(
     Ok(is_known.then_some(Known {
         server,
         newest_ms,
+        is_ahead: newest_ms > now_ms,
         is_recorded: false,
         left_ms: None,
     }))
@@ -218,7 +291,7 @@ async fn another_between(
 
 #[cfg(test)]
 mod tests {
-    use super::{DISORDER_MS_MAX, Known, OVERLAP_MS_MAX};
+    use super::{DISORDER_MS_MAX, Known, OVERLAP_MS_MAX, SKEW_MS_MAX, counted_from};
 
     #[test]
     fn ids_may_be_missing_until_the_successor_was_written_to() {
@@ -227,10 +300,11 @@ mod tests {
         let known = |left_ms: Option<i64>| Known {
             server: "one".to_owned(),
             newest_ms: now_ms - day_ms,
+            is_ahead: false,
             is_recorded: left_ms.is_some(),
             left_ms,
         };
-        let from = |left_ms, at_ms| known(left_ms).counted_from(at_ms, now_ms);
+        let from = |left_ms, at_ms| counted_from(Some(&known(left_ms)), at_ms, now_ms);
         let quiet_ms = now_ms - 30 * day_ms;
         let newest_ms = now_ms - day_ms - DISORDER_MS_MAX;
         // Not recorded: until now.
@@ -241,5 +315,26 @@ mod tests {
         assert_eq!(from(Some(now_ms - OVERLAP_MS_MAX), quiet_ms), newest_ms);
         let missing_ms = now_ms - from(Some(now_ms - day_ms), quiet_ms);
         assert_eq!(missing_ms, DISORDER_MS_MAX + OVERLAP_MS_MAX);
+    }
+
+    /// The gap would have no time in it, by the clock of the server that took the place.
+    #[test]
+    fn behind_a_clock_that_was_ahead_the_time_is_what_clocks_may_differ_by() {
+        let now_ms = 1_800_000_000_000;
+        let ahead = |newest_ms| Known {
+            server: "one".to_owned(),
+            newest_ms,
+            is_ahead: true,
+            is_recorded: false,
+            left_ms: None,
+        };
+        let soon_ms = now_ms + 250_000;
+        for (known, at_ms, from_ms) in [
+            (None, soon_ms, now_ms - SKEW_MS_MAX),
+            (Some(ahead(soon_ms)), soon_ms, now_ms - SKEW_MS_MAX),
+            (Some(ahead(soon_ms)), now_ms - 9, now_ms - 9 - SKEW_MS_MAX),
+        ] {
+            assert_eq!(counted_from(known.as_ref(), at_ms, now_ms), from_ms);
+        }
     }
 }

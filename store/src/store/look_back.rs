@@ -19,7 +19,7 @@ use crate::reserve::{TagRow, has_gone_back};
 /// How often a program looks whether its connection to the store is still there, milliseconds.
 pub(crate) const LOOK_MS: u64 = 400;
 
-/// A server that was restarted may have older data. For so long nothing is reserved by a program that finds one, milliseconds: all look first. It is
+/// A server that was restarted, or has taken another's place, may have older data. For so long nothing is reserved by a program that finds one, milliseconds: all look first. It is
 /// longer than [`LOOK_MS`] by the second after which a network that has dropped what was sent is tried again.
 pub(super) const SETTLE_MS: u64 = 1_500;
 
@@ -191,6 +191,7 @@ pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), Stor
         }
         compare_handed(store, link).await?;
     }
+    losses.note_server(&link.server.identity);
     losses.has_looked(lost, settles);
     Ok(())
 }
@@ -263,10 +264,14 @@ async fn judge_row(
     }
 }
 
-/// Until when nothing is reserved from a server that may have been started since this program knows it; nothing: it was not, or there is none.
+/// Until when nothing is reserved from a server that may have been started since this program knows it, or is another one than before; nothing: it is not, or
+/// there is none.
 async fn settles_until(store: &Store, link: &mut Link) -> Result<Option<Instant>, StoreError> {
     let losses = &store.losses;
+    // What one of a group has acknowledged, the others have.
+    let is_another = !link.server.is_in_group && losses.is_another(&link.server.identity);
     let is_new = match uptime(link).await? {
+        Some(_) if is_another => true,
         Some(Uptime::Seconds(up_s)) => losses
             .new_up_s_max()
             .is_none_or(|up_s_max| up_s <= up_s_max),

@@ -79,6 +79,8 @@ pub(crate) struct InspectSchema {
 #[derive(Debug, Default)]
 pub(crate) struct SchemaFindings {
     pub(crate) problems: Vec<String>,
+    /// Tags whose bounds were put back.
+    pub(crate) gone_back: Vec<String>,
     pub(crate) weaknesses: Vec<String>,
     /// Whether tags are in a table that is missing.
     pub(crate) lacks_tags: bool,
@@ -130,12 +132,8 @@ impl Transaction<SchemaFindings> for InspectSchema {
             false => gone_back(&self.store, link).await?,
         };
         Ok(SchemaFindings {
-            problems: lack
-                .into_iter()
-                .chain(found)
-                .chain(denied)
-                .chain(gone_back)
-                .collect(),
+            problems: lack.into_iter().chain(found).chain(denied).collect(),
+            gone_back,
             weaknesses: link.server.weaknesses.clone(),
             lacks_tags: missing.contains(&SEGMENT.table),
         })
@@ -174,7 +172,7 @@ fn lack(missing: &[&str], all: usize) -> Option<String> {
             Some("it has none of its tables yet: run keywright init".to_owned())
         }
         _ => Some(format!(
-            "it lacks the tables {}: run keywright init",
+            "it lacks the tables {}: run keywright init, or let this account use them",
             missing.join(", ")
         )),
     }

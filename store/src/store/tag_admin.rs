@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, Step, Tag};
 use uuid::Uuid;
 
+use super::former::{note_recorded, record_last};
 use super::gone_back::{behind, failure_above};
 use super::order_rows::may_lose;
 use super::returned::discard_all;
@@ -121,7 +122,12 @@ impl Transaction<Result<(), Failure>> for CreateTag {
             return Ok(Err(failure));
         }
         match self.insert(link).await {
-            Ok(()) => return link.commit().await.map(Ok),
+            Ok(()) => {
+                record_last(&self.store, link).await?;
+                link.commit().await?;
+                note_recorded(&self.store, link);
+                return Ok(Ok(()));
+            }
             // In PostgreSQL nothing more is done in this transaction.
             Err(error) if error.is_duplicate() => link.rollback().await?,
             Err(error) => return Err(error),

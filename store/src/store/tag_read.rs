@@ -200,18 +200,15 @@ fn largest_hidden(row: &Row) -> Result<u64, StoreError> {
     Ok(hiding.map_or(u64::MAX, |hiding| hiding.bits.largest()))
 }
 
-/// Whether a server wrote the bound from which this one may not have all: another one, or this one before others, when it was made anew from one of these and
-/// came back under its name.
+/// Whether a server wrote the bound from which this one may not have all: another one, or this one in a life that ended, when it was made anew from its successor
+/// and came back under its name.
 pub(super) fn is_foreign(row: &Row, here: &ServerFacts) -> Result<bool, StoreError> {
     let server: Option<String> = column(row, "server")?;
     let at_ms: Option<i64> = column(row, "reserved_ms")?;
-    let others_ms: Option<i64> = column(row, "others_ms")?;
     let former_ms: Option<i64> = column(row, "former_ms")?;
     Ok(server.is_some_and(|server| {
-        let is_later = |others_ms| at_ms.is_none_or(|at_ms| others_ms > at_ms);
-        // Rows of others tell of it until the last of them is written anew; then the record does, of what was written in a life that ended.
         let is_of_before = |former_ms| at_ms.is_none_or(|at_ms| former_ms >= at_ms);
-        let has_returned = others_ms.is_some_and(is_later) || former_ms.is_some_and(is_of_before);
+        let has_returned = former_ms.is_some_and(is_of_before);
         // One that comes back to its group takes over what the others have, and they go on meanwhile.
         server != here.identity || !here.is_in_group && has_returned
     }))

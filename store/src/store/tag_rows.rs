@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
-use super::former::{read_any_row, record};
+use super::former::{note_recorded, read_any_row, record, record_last};
 use super::look_back::{judge, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
@@ -44,6 +44,9 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
                     result => result.is_ok(),
                 };
                 link.end(is_kept).await?;
+                if result.is_ok() {
+                    note_recorded(self.store, link);
+                }
                 result
             }
         };
@@ -98,6 +101,7 @@ async fn reserve(
         now_ms,
     };
     record(store, found, &row, now_ms, link).await?;
+    record_last(store, link).await?;
     if let Some(worthless) = worthless(request, &row) {
         discard(request, worthless, link).await?;
     }

@@ -24,7 +24,7 @@ on_engines!(
     a_server_that_may_have_come_back_is_no_witness,
     a_reservation_dated_ahead_is_no_witness,
     a_gap_ends_behind_the_last_failover,
-    a_server_that_comes_back_leaves_out_what_it_may_have_lost,
+    whichever_tag_is_first_the_server_before_is_recorded,
     an_altered_step_is_no_use,
     a_raise_is_no_use,
 );
@@ -299,6 +299,10 @@ fn a_reservation_dated_ahead_is_no_witness(engine: Engine) -> Result<()> {
         let quiet = keys.source(&segment("quiet"))?.take(1, true).await?;
         let quiet = quiet.number(0).unwrap();
         assert!(quiet > 100 + 2 * 1_000 * 80_000, "{quiet}");
+        // Nor of how long ago it was, by less than what clocks may differ by.
+        let busy = keys.source(&segment("busy"))?.take(1, true).await?;
+        let busy = busy.number(0).unwrap();
+        assert!(busy > 100 + 2 * 1_000 * 600, "{busy}");
         Ok(())
     })
 }
@@ -334,43 +338,44 @@ fn a_gap_ends_behind_the_last_failover(engine: Engine) -> Result<()> {
     })
 }
 
-/// The server that comes back under its name may be made anew from the one that took its place, which never had its last reservations.
-fn a_server_that_comes_back_leaves_out_what_it_may_have_lost(engine: Engine) -> Result<()> {
-    let schema = Schema::of(engine, "kw_back")?;
+/// Also where what is written first on its successor was made there: a server that comes back under its name is told by that alone.
+fn whichever_tag_is_first_the_server_before_is_recorded(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_recorded")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
-        for name in ["quiet", "other", "third", "busy"] {
+        for name in ["own", "before"] {
             keys.create_tag(&tag(name), &small_steps(8)).await?;
             keys.source(&segment(name))?.take(1, true).await?;
         }
-        schema.sql(
-            "UPDATE keywright_segment SET hi = 100, rate_per_s = 10, reserved_ms = reserved_ms - 86400000 WHERE tag <> 'busy'",
-        )?;
-        let again = open(&schema.raw())?;
-        let first = async |name: &str| -> Result<u64> {
-            let taken = again.source(&segment(name))?.take(1, true).await?;
-            Ok(taken.number(0).unwrap())
+        let recorded = async || -> Result<u64> {
+            let program = open(&schema.raw())?;
+            program.source(&segment("own"))?.take(9, true).await?;
+            schema.number("SELECT COUNT(*) FROM keywright_former_server")
         };
-        // Nobody else was written to: neither a row that was put back nor a clock that was ahead says so.
-        schema.sql("UPDATE keywright_segment SET server = 'gone back behind 7' WHERE tag = 'busy'")?;
-        assert_eq!(first("other").await?, 100);
-        schema.sql(
-            "UPDATE keywright_segment SET server = 'elsewhere', reserved_ms = reserved_ms + 86400000 WHERE tag = 'busy'",
-        )?;
-        assert_eq!(first("third").await?, 100);
-        schema.sql("UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'busy'")?;
-        let quiet = first("quiet").await?;
-        assert!(quiet > 100 + 2 * 10 * 86_400, "{quiet}");
+        // Neither a row that was put back nor a clock that was ahead says that another was written to.
+        for before in [
+            "server = 'gone back behind 7'",
+            "server = 'elsewhere', reserved_ms = reserved_ms + 86400000",
+        ] {
+            schema.sql(&format!("UPDATE keywright_segment SET {before} WHERE tag = 'before'"))?;
+            assert_eq!(recorded().await?, 0, "{before}");
+        }
+        schema.sql("UPDATE keywright_segment SET reserved_ms = reserved_ms - 86400000 WHERE tag = 'before'")?;
+        assert_eq!(recorded().await?, 1);
+        assert_eq!(recorded().await?, 1);
+        let newest = "SELECT COUNT(*) FROM keywright_former_server, keywright_segment \
+                      WHERE keywright_former_server.server = 'elsewhere' AND newest_ms = reserved_ms AND tag = 'before'";
+        assert_eq!(schema.number(newest)?, 1);
         Ok(())
     })
 }
 
-/// Rows of the server that was in its place say that it has come back, until the last of them is used: then the record of its former life does.
+/// The server that comes back under its name may be made anew from the one that took its place, which never had its last reservations.
 #[test]
-fn a_server_that_came_back_leaves_out_what_it_may_have_lost_whichever_tag_is_first() -> Result<()> {
+fn a_server_that_comes_back_leaves_out_what_it_may_have_lost() -> Result<()> {
     for engine in [Engine::MariaDb, Engine::Postgres, Engine::File] {
-        let schema = Schema::of(engine, "kw_back_busy")?;
+        let schema = Schema::of(engine, "kw_back")?;
         runtime()?.block_on(async {
             let keys = open(&schema.raw())?;
             keys.init().await?;
@@ -390,6 +395,7 @@ fn a_server_that_came_back_leaves_out_what_it_may_have_lost_whichever_tag_is_fir
                 let taken = again.source(&segment(name))?.take(1, true).await?;
                 Ok(taken.number(0).unwrap())
             };
+            // No row of the other is left behind this one.
             let busy = first("busy").await?;
             assert!(busy > 100 + 2 * 10 * 86_000, "{busy}");
             let quiet = first("quiet").await?;

@@ -302,7 +302,9 @@ fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
     server.run("store_bare", "DROP TABLE keywright_worker, keywright_rule")?;
     assert_eq!(
         of_store()?,
-        ["store: error: it lacks the tables keywright_worker, keywright_rule: run keywright init"]
+        [
+            "store: error: it lacks the tables keywright_worker, keywright_rule: run keywright init, or let this account use them"
+        ]
     );
     Ok(())
 }

@@ -195,7 +195,7 @@ impl EtcdError {
             Self::Empty | Self::NoTable(_) => Some("run keywright init"),
             Self::Foreign => Some("name another prefix in url of [store]"),
             Self::AnotherCluster { .. } | Self::GoneBack(_) => Some(
-                "keywright store restored --lost TIME, with the time from the backup to the last key that was given",
+                "keywright store restored --lost TIME, with the time from the backup to the last key that was given; then start programs that were running anew",
             ),
             Self::Damaged(_) => Some("put the key right with etcdctl"),
             Self::ShutOut(_) | Self::Denied(_) => {
