@@ -194,6 +194,6 @@ impl TagSlot {
     }
 }
 
-// SAFETY: all fields are atomics except `key`, written and read only under the directory's lock, and `clock`, reached only
-// through `with_clock` by the holder of `gate`.
+// SAFETY: all fields are atomics except `key`, written and read only under the directory's lock, and the queue of `gate`, which the server guards by a spin
+// lock of its own.
 unsafe impl Sync for TagSlot {}

@@ -71,7 +71,8 @@ pub struct Kept {
     floor_ms: i64,
 }
 
-// SAFETY: as for TagSlot.
+// SAFETY: as for TagSlot; and `clock` is reached only by the holder of `gate`, through `with_clock` or to pass the slot on, or before anybody has seen the
+// slot.
 unsafe impl Sync for TimeSlot {}
 
 impl TimeSlot {
