@@ -39,10 +39,10 @@ pub fn database(database: u32) {
         return;
     };
     let transaction = transaction::subtransaction_number();
-    // Before the words are listed: one that is first used later finds this.
+    // Before tags and words are listed: one that is first used later finds this.
     area::announce_drop(database, transaction);
     for (tag, _) in directory::slots::<TagSlot>(|_, key| key.is_in(database)) {
-        reuse::close_with_database(tag.slot, transaction);
+        reuse::close_with_database(&tag, transaction);
     }
     let words = words_in(database);
     let closed: Vec<(Number, Option<Floor>)> = words
@@ -244,7 +244,7 @@ fn close_place(
     // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed.
     if reuse::is_closed(slot) {
         slot.drain();
-        directory::renew(slot, key, &held);
+        reuse::renew_tag(slot, key, &held);
     }
     reuse::settle(slot, key, &held);
     reuse::close(slot, transaction::subtransaction_number(), Closing::Drop);

@@ -24,7 +24,7 @@ use crate::shmem::key::TagKey;
 use crate::shmem::reuse::Closing;
 use crate::shmem::slot::{Attached, Slot};
 use crate::shmem::tag_slot::TagSlot;
-use crate::shmem::{area, directory, reuse};
+use crate::shmem::{area, reuse};
 
 /// What to call a tag in messages.
 pub(super) fn name(tag: &Tag) -> String {
@@ -70,9 +70,9 @@ fn close_place(
     let end = slot.word.hi().max(floor).max(left_end);
     // After a change that has committed the tag goes on anew, for whoever looks it up first: he is to find that closed, or he would go on with what he
     // knows, in a place that nobody gives up.
-    if reuse::is_closed(slot) && !reuse::is_dropped(slot) && !reuse::is_database_leaving(slot) {
+    if reuse::is_closed(slot) && !reuse::is_dropped(slot) {
         slot.drain();
-        directory::renew(slot, key, &held);
+        reuse::renew_tag(slot, key, &held);
     }
     reuse::settle(slot, key, &held);
     reuse::close(slot, transaction, closing);

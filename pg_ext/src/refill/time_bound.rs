@@ -27,7 +27,7 @@ use crate::settings;
 use crate::shmem::gate::Held;
 use crate::shmem::slot::Slot;
 use crate::shmem::time_slot::{TimeSlot, TimeTrack};
-use crate::shmem::{area, directory, reuse};
+use crate::shmem::{directory, reuse};
 
 /// Pause between two looks at a transaction that drops what the word belongs to.
 const DROP_LOOK_MS: u64 = 10;
@@ -108,16 +108,7 @@ fn is_being_dropped(slot: &TimeSlot) -> bool {
     if closed_by != 0 && !is_own(closed_by) && transaction::outcome(closed_by) == Outcome::Open {
         return true;
     }
-    let Some(dropped_by) = area::dropped_by(process::database().to_u32()) else {
-        return false;
-    };
-    match transaction::outcome(dropped_by) {
-        Outcome::Open => !is_own(dropped_by),
-        Outcome::Committed | Outcome::Failed | Outcome::Forgotten => {
-            area::forget_drop(dropped_by);
-            false
-        }
-    }
+    reuse::dropping(process::database().to_u32()).is_some_and(|dropped_by| !is_own(dropped_by))
 }
 
 fn is_own(transaction: u64) -> bool {

@@ -111,19 +111,23 @@ impl Feeding {
 /// Tells all sessions that a transaction drops a database. One at a time: the caller holds the lock on the register.
 pub fn announce_drop(database: u32, transaction: u64) {
     if let Some(area) = AREA.get() {
-        area.directory
-            .dropped_by
-            .store(transaction, Ordering::Relaxed);
-        area.directory.dropped.store(database, Ordering::Release);
+        let directory = area.directory;
+        // Whoever sees this transaction sees the database of before no more.
+        directory.dropped.store(0, Ordering::Relaxed);
+        directory.dropped_by.store(transaction, Ordering::Release);
+        directory.dropped.store(database, Ordering::Release);
     }
 }
 
-/// The transaction that drops the database, or did, if it is the one of which was told last and has not been forgotten.
+/// The transaction that drops the database, or did, if it is the one of which was told last and has not been forgotten. One that is open drops no
+/// other database: of another is told only once it has ended.
 pub fn dropped_by(database: u32) -> Option<u64> {
     let directory = AREA.get()?.directory;
-    let is_meant = directory.dropped.load(Ordering::Acquire) == database;
-    let transaction = directory.dropped_by.load(Ordering::Relaxed);
-    (is_meant && transaction != 0).then_some(transaction)
+    let is_meant = || directory.dropped.load(Ordering::Acquire) == database;
+    let was_meant = is_meant();
+    let transaction = directory.dropped_by.load(Ordering::Acquire);
+    // Asked again, for another drop may have been announced in between.
+    (was_meant && transaction != 0 && is_meant()).then_some(transaction)
 }
 
 /// The transaction that was to drop a database has ended, and nobody need ask what became of it any more. Who announces another drop meanwhile is heard.

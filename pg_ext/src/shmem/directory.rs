@@ -86,6 +86,14 @@ fn find_locked<S: Slot>(
     Some((Attached::now(slot), *key))
 }
 
+/// Runs `work` if the slot still belongs to the key that it had: under the lock, so it belongs to it until `work` has ended. `work` calls nothing of the
+/// server.
+pub fn if_current<S: Slot, T>(found: &Attached<S>, work: impl FnOnce() -> T) -> Option<T> {
+    let area = AREA.get()?;
+    let _lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_SHARED);
+    found.is_current().then(work)
+}
+
 /// Finds the slot that belongs to `key` or gives it one that nobody has had; `None` when the server did not preload the
 /// library.
 pub fn attach<S: Slot>(key: &S::Key) -> Option<Result<Attached<S>, Full>> {

@@ -7,6 +7,7 @@ use keywright_core::register::{Floor, Register, Use};
 
 use crate::server::security_label::{self, Labelled};
 use crate::server::transaction::{self, Outcome};
+use crate::shmem::area;
 use crate::shmem::directory::{self, Full, Keyed};
 use crate::shmem::gate::Held;
 use crate::shmem::key::{Source, TagKey, TimeKey};
@@ -19,7 +20,10 @@ pub fn tag_slot(key: &TagKey) -> Option<Result<Attached<TagSlot>, Full>> {
     let found = attach_or_reuse(key, |slot: &TagSlot, _| {
         is_dropped(slot) || is_only_left(slot)
     })?;
-    Some(found.map(|found| settled(found, key)))
+    Some(found.map(|found| {
+        note_drop_of_database(&found, key);
+        settled(found, key)
+    }))
 }
 
 /// See [`settle`]. Somebody in the gate may be settling it, or the next look-up does.
@@ -39,9 +43,9 @@ fn settled(found: Attached<TagSlot>, key: &TagKey) -> Attached<TagSlot> {
 
 /// Where a tag's slot was closed so long ago that nothing tells whether for good, it is passed on to the key that it has. If it was, what sessions know of
 /// a native tag is worth nothing: another generation tells them. It goes on above its sequence, which is no lower than what was reserved; where somebody
-/// has lowered it, that is noticed as before. Not while somebody drops the database, whose note it would wipe off.
+/// has lowered it, that is noticed as before.
 pub fn settle(slot: &'static TagSlot, key: &TagKey, held: &Held<'_>) {
-    if !is_forgotten(slot) || is_database_leaving(slot) {
+    if !is_forgotten(slot) {
         return;
     }
     match key.source() {
@@ -49,7 +53,7 @@ pub fn settle(slot: &'static TagSlot, key: &TagKey, held: &Held<'_>) {
             let left_end = slot.left.get().map_or(0, |(_, end, _)| end);
             let end = slot.word.hi().max(left_end);
             slot.drain();
-            directory::renew(slot, key, held);
+            renew_tag(slot, key, held);
             slot.word.publish(end, end);
         }
         // What was handed over is nobody else's, whoever issues it; and how far that went memory alone knows.
@@ -60,9 +64,31 @@ pub fn settle(slot: &'static TagSlot, key: &TagKey, held: &Held<'_>) {
     }
 }
 
-/// Whether somebody drops the tag's database: a place that is renewed meanwhile would forget that.
-pub fn is_database_leaving(slot: &TagSlot) -> bool {
-    outcome_of(&slot.database_closed_by) == Some(Outcome::Open)
+/// Passes a tag's slot on to the key that it has, as [`directory::renew`] does. That somebody drops the database holds for whoever has the slot next, too.
+pub fn renew_tag(slot: &'static TagSlot, key: &TagKey, held: &Held<'_>) {
+    let tag = directory::renew(slot, key, held);
+    note_drop_of_database(&tag, key);
+}
+
+/// Whoever drops a database tells of it before he lists its tags. So a slot that was given to its key before the list was made is noted by him; of one that
+/// was given later, or given anew, this session has been told. Else its place would be nobody's once the drop has committed.
+fn note_drop_of_database(tag: &Attached<TagSlot>, key: &TagKey) {
+    if let Some(transaction) = dropping(key.database().to_u32()) {
+        close_with_database(tag, transaction);
+    }
+}
+
+/// The transaction that drops the database now. One that has ended says nothing of a session in the database: it failed, or dropped another that had the
+/// same object id.
+pub fn dropping(database: u32) -> Option<u64> {
+    let transaction = area::dropped_by(database)?;
+    match transaction::outcome(transaction) {
+        Outcome::Open => Some(transaction),
+        Outcome::Committed | Outcome::Failed | Outcome::Forgotten => {
+            area::forget_drop(transaction);
+            None
+        }
+    }
 }
 
 /// Whether nothing but what was left at the last stop is in it: no id of it was issued since, and its bound is on disk.
@@ -176,24 +202,39 @@ pub fn close(slot: &impl Slot, transaction: u64, closing: Closing) {
     }
 }
 
-/// The same of a tag whose database is dropped. The caller holds the lock on the register, which whoever changes the tag need not.
-pub fn close_with_database(slot: &TagSlot, transaction: u64) {
-    note(&slot.database_closed_by, transaction);
+/// The same of a tag whose database is dropped by `transaction`, which holds the lock on the register: whoever changes the tag need not. The caller is that
+/// transaction, or has been told of it. A slot that was passed on meanwhile is left alone: it may be of another database, and if it is of this one, whoever
+/// has it now has been told.
+pub fn close_with_database(tag: &Attached<TagSlot>, transaction: u64) {
+    let closed_by = &tag.slot.database_closed_by;
+    let mut earlier = closed_by.load(Ordering::Acquire);
+    while !stays(earlier) {
+        let noted = directory::if_current(tag, || {
+            closed_by.compare_exchange(earlier, transaction, Ordering::AcqRel, Ordering::Acquire)
+        });
+        // Somebody noted the same, or reopened the slot after a drop that failed.
+        let Some(Err(found)) = noted else {
+            return;
+        };
+        earlier = found;
+    }
+}
+
+fn note(closed_by: &AtomicU64, transaction: u64) {
+    if !stays(closed_by.load(Ordering::Acquire)) {
+        closed_by.store(transaction, Ordering::Release);
+    }
 }
 
 /// What was noted before stays if it is for good, or may become so. One that is open is an earlier part of this very transaction, which holds the lock: it
 /// commits if this part does, and also where this part is undone. Those that failed count no more, nor do those that are forgotten: a tag was settled
 /// before, and a time word goes on above all that it issued, whether it was closed for good or not.
-fn note(closed_by: &AtomicU64, transaction: u64) {
-    let earlier = closed_by.load(Ordering::Acquire);
-    let stays = earlier != 0
+fn stays(earlier: u64) -> bool {
+    earlier != 0
         && match transaction::outcome(earlier) {
             Outcome::Open | Outcome::Committed => true,
             Outcome::Failed | Outcome::Forgotten => false,
-        };
-    if !stays {
-        closed_by.store(transaction, Ordering::Release);
-    }
+        }
 }
 
 /// Has a tag's slot be as any other again where the transaction that closed it failed, and says whether one did that changes or drops the tag. Who

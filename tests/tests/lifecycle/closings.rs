@@ -48,6 +48,18 @@ fn fail_to_drop_database(server: &PgServer) -> Result<()> {
     Ok(())
 }
 
+/// The server has told of the drop, and waits some seconds for those who are in the database to leave.
+pub(super) fn begin_to_drop_database(server: &PgServer) -> Result<Pending> {
+    let dropping = Pending::start(server.client("postgres")?, DROP_DATABASE)?;
+    let mut observer = server.client("postgres")?;
+    // The register's lock: the server has told of the drop.
+    wait_until("the drop", WAIT_MAX, || {
+        let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
+        Ok(query_i64(&mut observer, locks)? > 0)
+    })?;
+    Ok(dropping)
+}
+
 /// Of a change that has committed, once somebody else has reserved.
 fn expect_changed(server: &PgServer, open: &mut Client, what: &str) -> Result<()> {
     assert_eq!(query_i64(&mut server.client("two")?, NEXT)? % 4, 2);
@@ -112,13 +124,7 @@ fn a_change_outlasts_a_drop_of_the_database_that_fails() -> Result<()> {
     drop(open);
 
     let mut open = in_transaction(&server)?;
-    let dropping = Pending::start(server.client("postgres")?, DROP_DATABASE)?;
-    let mut observer = server.client("postgres")?;
-    // The register's lock: the server has told of the drop.
-    wait_until("the drop", WAIT_MAX, || {
-        let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
-        Ok(query_i64(&mut observer, locks)? > 0)
-    })?;
+    let dropping = begin_to_drop_database(&server)?;
     changer.batch_execute(CHANGE)?;
     let dropped = dropping.finish()?.outcome;
     expect_sql_error(dropped, "55006", "is being accessed by other users");

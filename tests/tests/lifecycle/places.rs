@@ -3,6 +3,11 @@
 use keywright_testkit::{PgServer, Result, expect_sql_error, query_i64};
 use postgres::Client;
 
+use super::closings::begin_to_drop_database;
+
+const CHANGE: &str = "SELECT keywright.alter_tag('tag1', increment => 3, remainder => 1)";
+const ANOTHER: &str = "SELECT keywright.alter_tag('tag1', increment => 3, remainder => 2)";
+
 fn next(client: &mut Client, tag: u32) -> std::result::Result<i64, postgres::Error> {
     query_i64(client, &format!("SELECT next_biz_id('tag{tag}')"))
 }
@@ -39,6 +44,76 @@ fn a_tag_that_was_changed_keeps_its_place() -> Result<()> {
     )?;
     assert_eq!(next(&mut client, 5)?, 1);
     Ok(())
+}
+
+/// A server with room for two tags, a session of its database postgres, and one of database `two`. Both have tags, none was used.
+fn two_databases() -> Result<(PgServer, Client, Client)> {
+    let server = PgServer::builder()
+        .setting("keywright.tags_max", "2")
+        .start()?;
+    let mut keeper = server.client("postgres")?;
+    keeper.batch_execute("CREATE DATABASE two")?;
+    let mut two = server.client("two")?;
+    for client in [&mut keeper, &mut two] {
+        client.batch_execute(
+            "CREATE EXTENSION keywright; SELECT keywright.create_tag('tag' || n) FROM generate_series(1, 2) n",
+        )?;
+    }
+    Ok((server, keeper, two))
+}
+
+/// Database `two` is gone, and its tags have left their places to those of this one.
+fn expect_places(keeper: &mut Client) -> Result<()> {
+    let databases = "SELECT count(*) FROM pg_database WHERE datname = 'two'";
+    assert_eq!(query_i64(keeper, databases)?, 0, "it was not dropped");
+    for tag in 1..=2 {
+        assert_eq!(next(keeper, tag)?, 1);
+    }
+    Ok(())
+}
+
+/// While the server waits for its sessions to leave, one takes ids of a tag that was changed before, and of one that nobody used before.
+#[test]
+fn tags_that_are_used_while_their_database_is_dropped_leave_their_places() -> Result<()> {
+    let (server, mut keeper, mut two) = two_databases()?;
+    next(&mut two, 1)?;
+    two.batch_execute(CHANGE)?;
+    let dropping = begin_to_drop_database(&server)?;
+    for tag in 1..=2 {
+        next(&mut two, tag)?;
+    }
+    drop(two);
+    dropping.finish()?;
+    expect_places(&mut keeper)
+}
+
+#[test]
+fn tags_that_are_used_while_a_drop_of_their_database_fails_keep_their_places() -> Result<()> {
+    let (server, mut keeper, mut two) = two_databases()?;
+    let before = next(&mut two, 1)?;
+    two.batch_execute(CHANGE)?;
+    let dropping = begin_to_drop_database(&server)?;
+    let changed = next(&mut two, 1)?;
+    assert!(changed > before, "{changed} after {before}");
+    let meanwhile = [changed, next(&mut two, 2)?];
+    let dropped = dropping.finish()?.outcome;
+    expect_sql_error(dropped, "55006", "is being accessed by other users");
+    expect_sql_error(
+        next(&mut keeper, 1),
+        "53400",
+        "no room in shared memory for tag \"tag1\"",
+    );
+    for (tag, last) in (1..).zip(meanwhile) {
+        let id = next(&mut two, tag)?;
+        assert!(id > last, "tag{tag}: {id} after {last}");
+    }
+    // Changed once more, and dropped for good.
+    two.batch_execute(ANOTHER)?;
+    let dropping = begin_to_drop_database(&server)?;
+    next(&mut two, 1)?;
+    drop(two);
+    dropping.finish()?;
+    expect_places(&mut keeper)
 }
 
 #[test]
