@@ -21,6 +21,7 @@ mod replication;
 mod rule_changes;
 mod rules;
 mod snapshot;
+mod statistics;
 mod take;
 mod unshown;
 mod views;
@@ -49,5 +50,6 @@ pub use snapshot::{
     Accounts, Column, Denied, ListedView, NativeIds, Privileges, Program, Reference, Server,
     Settings, Snapshot, StatementContext, Surroundings, SwitchContext, Table, Trigger, Unshown,
 };
+pub(crate) use statistics::forget_old_statistics;
 pub use take::{ADMIN_SQL_MODE, Taken, connect, take, take_all};
 pub use unshown::{TableAnswer, shown};

@@ -10,7 +10,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 use thiserror::Error;
 
-use crate::schema::KeyColumn;
+use crate::schema::{KeyColumn, forget_old_statistics};
 
 /// How long a table's lock is waited for, seconds.
 const LOCK_WAIT_S_MAX: u32 = 1;
@@ -217,10 +217,7 @@ pub async fn probe(conn: &mut Conn, column: &KeyColumn) -> Result<Option<Outcome
 async fn lock(conn: &mut Conn, column: &KeyColumn) -> Result<bool, SwitchError> {
     conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
         .await?;
-    // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
-    let _ = conn
-        .query_drop("SET SESSION information_schema_stats_expiry = 0")
-        .await;
+    forget_old_statistics(conn).await?;
     let table = column.quoted_table();
     match conn.query_drop(format!("LOCK TABLES {table} WRITE")).await {
         Ok(()) => Ok(true),

@@ -2,10 +2,12 @@
 
 use keywright_proxy::config::Config;
 use keywright_proxy::schema::{Extent, KeyColumn, inspect, key_columns};
-use keywright_proxy::switch::{Claim, Outcome, Reading, fence, lift, probe};
+use keywright_proxy::switch::{Claim, Outcome, Reading, SwitchError, fence, lift, probe};
 use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 on_both_flavours!(
@@ -49,10 +51,11 @@ async fn table_on(server: std::sync::Arc<Upstream>, schema: &str) -> Result<Tabl
 }
 
 async fn connect(server: &Upstream, schema: &str) -> Result<Conn> {
-    let url = format!(
-        "mysql://root@127.0.0.1:{}/{schema}?prefer_socket=false",
-        server.port()
-    );
+    connect_to(server.port(), schema).await
+}
+
+async fn connect_to(port: u16, schema: &str) -> Result<Conn> {
+    let url = format!("mysql://root@127.0.0.1:{port}/{schema}?prefer_socket=false");
     Ok(Conn::new(Opts::from_url(&url)?).await?)
 }
 
@@ -313,6 +316,71 @@ fn a_table_that_keeps_its_history_is_a_table() -> Result<()> {
                 .run("sw_history", "INSERT INTO t (a) VALUES (3)")
                 .is_err()
         );
+        Ok(())
+    })
+}
+
+/// What a connection has the server forget, with a value that it refuses in place of this one.
+const FORGETS: &[u8] = b"information_schema_stats_expiry = 0";
+
+/// A port that passes one connection on to the server, and has it keep the statistics that it remembers.
+async fn remembering(server: &Upstream) -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let (port, server_port) = (listener.local_addr()?.port(), server.port());
+    // Who finds no server behind it is disconnected.
+    tokio::spawn(async move { drop(pass_on(listener, server_port).await) });
+    Ok(port)
+}
+
+async fn pass_on(listener: TcpListener, server_port: u16) -> std::io::Result<()> {
+    let (client, _) = listener.accept().await?;
+    let server = TcpStream::connect(("127.0.0.1", server_port)).await?;
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let commands = async {
+        let mut bytes = [0; 4_096];
+        loop {
+            let count = from_client.read(&mut bytes).await?;
+            let read = bytes.get_mut(..count).unwrap_or_default();
+            if read.is_empty() {
+                return to_server.shutdown().await;
+            }
+            let mut parts = read.windows(FORGETS.len());
+            let at = parts.position(|part| part == FORGETS);
+            if let Some(at) = at
+                && let Some(value) = read.get_mut(at + FORGETS.len() - 1)
+            {
+                *value = b'x';
+            }
+            to_server.write_all(read).await?;
+        }
+    };
+    let answers = tokio::io::copy(&mut from_server, &mut to_client);
+    tokio::try_join!(commands, answers).map(drop)
+}
+
+/// Ids were given and their rows are gone since the server remembers the counter: by that they would be given again.
+#[test]
+fn a_counter_that_the_server_may_remember_decides_nothing() -> Result<()> {
+    if !Flavour::MySql.is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let mut table = table(Flavour::MySql, "sw_remembered").await?;
+        let port = remembering(&table.server).await?;
+        table.conn = connect_to(port, &table.schema).await?;
+        assert!(column(&mut table.conn, "sw_remembered").await.is_err());
+        let mut was_recorded = false;
+        let fenced = fence(&mut table.conn, &table.column, true, async |_: Reading| {
+            was_recorded = true;
+            Ok(true)
+        });
+        let fenced = fenced.await;
+        assert!(matches!(fenced, Err(SwitchError::Server(_))), "{fenced:?}");
+        assert!(!was_recorded);
+        let probed = probe(&mut table.conn, &table.column).await;
+        assert!(matches!(probed, Err(SwitchError::Server(_))), "{probed:?}");
+        assert_eq!(table.insert()?, Some(1));
         Ok(())
     })
 }

@@ -13,6 +13,7 @@ use crate::schema::column_type::ColumnType;
 use crate::schema::key_column::KeyColumn;
 use crate::schema::matched::key_columns;
 use crate::schema::snapshot::{Column, Server, Snapshot, Table};
+use crate::schema::statistics::forget_old_statistics;
 
 /// What servers call tables that rows go into. MariaDB has a word of its own for those that keep their history.
 const BASE_TYPES: [&str; 2] = ["BASE TABLE", "SYSTEM VERSIONED"];
@@ -41,10 +42,9 @@ pub(super) struct Listed {
 ///
 /// Tables and columns are asked for apart: MariaDB joins names in another case, too.
 pub(super) async fn tables(conn: &mut Conn, rules: &Rules) -> Result<Listed> {
-    // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
-    let _ = conn
-        .query_drop("SET SESSION information_schema_stats_expiry = 0")
-        .await;
+    // How far tags are raised, and which tables have the fence, is read off these counters.
+    let forgotten = forget_old_statistics(conn).await;
+    forgotten.context("the server does not say counters of tables as they are now")?;
     let rows: Vec<Row> = conn
         .query(format!(
             "SELECT table_schema, table_name, table_type, auto_increment, engine, create_options FROM information_schema.tables \
