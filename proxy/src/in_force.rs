@@ -170,22 +170,28 @@ impl InForce {
             rules.filter(is_such).map(rule_name).collect()
         };
         let (gave, observed) = (rules(Mode::Rewrite, false), rules(Mode::Observe, true));
-        state
-            .waits_for_store
-            .retain(|rule| !observed.contains(rule));
-        state.waits_for_store.extend(gave);
+        let mut waits_for_store = state.waits_for_store.clone();
+        waits_for_store.retain(|rule| !observed.contains(rule));
+        waits_for_store.extend(gave);
         let before = (
             std::mem::replace(&mut state.config, config),
             std::mem::replace(&mut state.seen, seen),
             std::mem::replace(&mut state.known, known),
             std::mem::replace(&mut state.standings, standings),
+            std::mem::replace(&mut state.waits_for_store, waits_for_store),
         );
         let published = self.publish(&mut state);
         if let Some(standing) = first {
             follow_generations(&self.keys, standing);
         }
         if published.is_err() {
-            (state.config, state.seen, state.known, state.standings) = before;
+            (
+                state.config,
+                state.seen,
+                state.known,
+                state.standings,
+                state.waits_for_store,
+            ) = before;
         }
         published
     }
@@ -231,3 +237,6 @@ impl InForce {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

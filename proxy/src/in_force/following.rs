@@ -106,19 +106,24 @@ impl InForce {
             spaces.get(rule).is_some_and(|its| its.keys.is_some())
         };
         let had = state.known.clone().unwrap_or_default();
-        state
-            .waits_for_store
-            .retain(|rule| !gives_keys(&had, rule) && !gives_keys(&known, rule));
+        let mut waits_for_store = state.waits_for_store.clone();
+        waits_for_store.retain(|rule| !gives_keys(&had, rule) && !gives_keys(&known, rule));
         let before = (
             state.known.replace(known),
             std::mem::replace(&mut state.standings, standings),
             std::mem::replace(&mut state.held, held),
+            std::mem::replace(&mut state.waits_for_store, waits_for_store),
         );
         if let Err(error) = self.publish(&mut state) {
             tracing::error!(
                 "cannot apply what is in force, keeping the previous configuration: {error:#}"
             );
-            (state.known, state.standings, state.held) = before;
+            (
+                state.known,
+                state.standings,
+                state.held,
+                state.waits_for_store,
+            ) = before;
         }
         // Once more, for the sources that this snapshot has made.
         follow_generations(&self.keys, standing);
