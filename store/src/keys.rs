@@ -115,6 +115,14 @@ struct Sources {
     closed: bool,
 }
 
+impl Sources {
+    fn of_tag(&self, tag: &Tag) -> Vec<Arc<SegmentSupply>> {
+        let segments = self.segments.iter();
+        let its = segments.filter(|((name, _), _)| name == tag);
+        its.map(|(_, supply)| Arc::clone(supply)).collect()
+    }
+}
+
 impl Keys {
     /// Starts the store's thread. Nothing is connected to yet: a proxy must be able to start while its store is away.
     ///
@@ -263,8 +271,8 @@ impl Keys {
     }
 
     fn stats_here(&self) -> Vec<SourceStats> {
-        let sources = self.sources();
-        let stats = sources.by_spec.values().filter_map(Source::stats);
+        let sources: Vec<Source> = self.sources().by_spec.values().cloned().collect();
+        let stats = sources.iter().filter_map(Source::stats);
         let of_store = |stats| SourceStats {
             store: self.store_name().to_owned(),
             ..stats

@@ -4,6 +4,7 @@ mod found;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keywright_core::Tag;
@@ -32,6 +33,9 @@ pub(crate) struct Keeper {
     settings: KeptSettings,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// The store was not heard of since the program has started on what was found. Changes under the lock of the state, under which the file is written: whoever
+    /// only asks waits for neither.
+    is_in_use: AtomicBool,
 }
 
 /// How much earlier than others go on nothing is given any more, milliseconds: what is published then is taken back within half of it.
@@ -52,8 +56,6 @@ struct State {
     is_left: bool,
     /// What was found in it, until it is known whether that is used.
     found: Option<Result<Content, Unusable>>,
-    /// The store was not heard of since the program has started on what was found.
-    is_in_use: bool,
     /// What was last said of why nothing is kept.
     told: Option<Unusable>,
     until_boot_ms: u64,
@@ -76,6 +78,7 @@ impl Keeper {
             settings,
             clock,
             state: Mutex::default(),
+            is_in_use: AtomicBool::new(false),
         }
     }
 
@@ -118,7 +121,7 @@ impl Keeper {
     ) -> Option<KeptRange> {
         let state = self.state();
         let range = state.ranges.get(&key(tag, residue)).cloned();
-        let range = range.filter(|_| state.is_in_use)?;
+        let range = range.filter(|_| self.is_in_use())?;
         (range.hidden == fingerprint(hiding)).then_some(range)
     }
 
@@ -128,16 +131,16 @@ impl Keeper {
         state.file.is_some() && !state.is_over
     }
 
-    /// Whether the program has started on what was kept, and the store was not heard of since.
+    /// Whether the program has started on what was kept, and the store was not heard of since. Waits for no file.
     pub(crate) fn is_in_use(&self) -> bool {
-        self.state().is_in_use
+        self.is_in_use.load(Ordering::Relaxed)
     }
 
     /// Whether it is too late for what was kept: others need not wait for this program any more.
     pub(crate) fn is_late(&self) -> bool {
         let state = self.state();
         let now = self.clock.boot_ms();
-        state.is_in_use && now.is_none_or(|now| now >= state.until_boot_ms)
+        self.is_in_use() && now.is_none_or(|now| now >= state.until_boot_ms)
     }
 
     /// From now on the file says this of the range's tag, and nothing else of it. False: it may say this, or what it said before, and what
@@ -209,7 +212,7 @@ impl Keeper {
     /// The store has heard of this program at that moment of `CLOCK_BOOTTIME` or later: for so long nobody goes on without it.
     pub(crate) fn heard(&self, boot_ms: u64) {
         let mut state = self.state();
-        if std::mem::take(&mut state.is_in_use) {
+        if self.is_in_use.swap(false, Ordering::Relaxed) {
             info!("the store answers again: what it gives comes behind what was kept");
         }
         let wait_ms = state.peer_wait_ms.saturating_sub(EARLIER_MS);
@@ -328,5 +331,35 @@ impl Keeper {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::{Keeper, KeptSettings};
+    use crate::clock::SystemClock;
+
+    /// Threads that serve clients ask for it, and the disk may stall.
+    #[test]
+    fn whether_what_was_kept_is_in_use_is_told_while_the_file_is_written() {
+        let settings = KeptSettings {
+            path: PathBuf::from("/nowhere/ranges"),
+            any_file_system: true,
+        };
+        let keeper = Keeper::new(settings, Arc::new(SystemClock));
+        let keeper = &keeper;
+        let writing = keeper.state();
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(move || tell.send(keeper.is_in_use()));
+            let is_in_use = told.recv_timeout(Duration::from_secs(30));
+            drop(writing);
+            assert_eq!(is_in_use, Ok(false));
+        });
     }
 }

@@ -37,12 +37,17 @@ impl Keys {
     /// reach below is dropped. The store is not asked, and not told.
     pub fn leave_out(&self, tag: &Tag, id: u64) {
         let keys = self.further_of(tag).unwrap_or(self);
-        let mut sources = keys.sources();
-        let known = sources.left_out.entry(tag.clone()).or_default();
-        let first = id.saturating_add(1).max(*known);
-        *known = first;
-        let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
-        of_tag.for_each(|(_, supply)| supply.leave_out(first));
+        let (first, of_tag) = {
+            let mut sources = keys.sources();
+            let known = sources.left_out.entry(tag.clone()).or_default();
+            let first = id.saturating_add(1).max(*known);
+            *known = first;
+            // A source that is made from here on begins there.
+            (first, sources.of_tag(tag))
+        };
+        for supply in of_tag {
+            supply.leave_out(first);
+        }
     }
 
     /// Whether the store lets in who comes by other settings: user, password, TLS. One that is away may.

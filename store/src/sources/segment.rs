@@ -1,12 +1,13 @@
 //! Keys of a tag: taken from the buffer, refilled by a task of the tag's own.
 
 mod give_ordered;
+mod held;
 mod hidden;
 mod keeping;
 pub(crate) mod refilling;
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use keywright_core::hiding::Hiding;
 use keywright_core::residue::Residue;
@@ -15,7 +16,6 @@ use tracing::warn;
 
 use crate::failure::Failure;
 use crate::kept::keeper::Keeper;
-use crate::kept::tail::Tail;
 use crate::seat::Seat;
 use crate::settings::Limits;
 use crate::sources::demand::{Demand, StoreNews};
@@ -23,6 +23,7 @@ use crate::sources::ordered::OrderedSide;
 use crate::store::returned::Rest;
 use crate::store::tag_denied::ordered;
 use crate::tag_order::TagFacts;
+use held::{Held, HeldGuard, HeldState, Origin};
 
 /// Why ranges are dropped that would have been given.
 const ANOTHER_TAG: &str = "the tag is another one in the store now";
@@ -44,32 +45,7 @@ pub(crate) struct SegmentSupply {
     pub(crate) demand: Demand,
     /// Keeps a part of what is reserved in a file.
     keeper: Option<Arc<Keeper>>,
-    state: Mutex<Held>,
-}
-
-/// What the ranges in the buffer are.
-#[derive(Debug)]
-struct Held {
-    origin: Origin,
-    /// The tag's generation that is followed: that of the first range, until [`SegmentSupply::follow`] says another.
-    generation: Option<u64>,
-    /// Whether nothing is given before a generation is followed.
-    is_left: bool,
-    /// First id that is given: tables have ids of their own below.
-    first: u64,
-    /// That of the first range, ever after.
-    key_space: Option<Arc<str>>,
-    /// What is kept, and is not in the buffer.
-    tail: Option<Tail>,
-}
-
-/// Where the ranges in the buffer were reserved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Origin {
-    Nowhere,
-    Server(String),
-    /// On several, and it is not known which range on which.
-    Several,
+    state: HeldState,
 }
 
 impl SegmentSupply {
@@ -88,14 +64,7 @@ impl SegmentSupply {
             ordered: OrderedSide::new(seat),
             demand: Demand::new(name, limits.wait_ms_max, limits.waiters_max),
             keeper: None,
-            state: Mutex::new(Held {
-                origin: Origin::Nowhere,
-                generation: None,
-                is_left: false,
-                first: 0,
-                key_space: None,
-                tail: None,
-            }),
+            state: HeldState::new(),
         }
     }
 
@@ -160,20 +129,20 @@ impl SegmentSupply {
         self.ordered.is_ordered().then(|| ordered(&self.tag))
     }
 
-    /// Keys that are left, of those that were reserved.
+    /// Keys that are left, of those that were reserved. Nobody waits: while the file of kept ranges is written, what is kept counts as it was before.
     pub(crate) fn remaining(&self) -> u64 {
-        let kept = self.held().tail.as_ref().map_or(0, Tail::ids);
+        let kept = self.state.shown().kept_ids;
         self.buffer
             .remaining()
             .saturating_add(kept)
             .saturating_add(self.ordered.remaining())
     }
 
-    /// What is known of the tag.
+    /// What is known of the tag. Nobody waits here either: until its first range was published it is not known which key space it is.
     pub(crate) fn facts(&self) -> TagFacts {
         TagFacts {
             order: self.ordered.order(),
-            key_space: self.held().key_space.clone(),
+            key_space: self.state.shown().key_space,
             hide_bits: self.hiding.as_ref().map(|hiding| hiding.bits()),
         }
     }
@@ -287,7 +256,7 @@ impl SegmentSupply {
         }
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> HeldGuard<'_> {
+        self.state.lock()
     }
 }

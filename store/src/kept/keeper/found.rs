@@ -1,5 +1,7 @@
 //! What the file says when a program starts, until it is known whether that is used.
 
+use std::sync::atomic::Ordering;
+
 use tracing::warn;
 
 use super::{Keeper, State, key};
@@ -67,7 +69,7 @@ impl Keeper {
         state.standing = Some(standing);
         state.until_boot_ms = content.until_boot_ms;
         state.written_until_boot_ms = content.until_boot_ms;
-        state.is_in_use = true;
+        self.is_in_use.store(true, Ordering::Relaxed);
         let left_s = content
             .until_boot_ms
             .saturating_sub(self.clock.boot_ms().unwrap_or(0))

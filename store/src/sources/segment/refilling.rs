@@ -336,6 +336,8 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, need
     }
     held.generation = Some(granted.generation);
     held.key_space = Some(Arc::clone(&granted.key_space));
+    // Whoever has a key is told which key space it is of.
+    held.show();
     held.origin = match &held.origin {
         Origin::Nowhere => Origin::Server(granted.server.clone()),
         Origin::Server(server) if *server == granted.server => held.origin.clone(),

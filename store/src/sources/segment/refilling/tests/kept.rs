@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -115,6 +117,23 @@ fn the_second_half_is_kept_and_comes_with_the_next_range_or_in_parts() {
     assert_eq!(program.supply.remaining(), 17);
     drop(program);
     assert_eq!(Program::start(&path, false).take(), None);
+}
+
+/// Threads that serve clients ask for them, and the disk may stall.
+#[test]
+fn figures_are_told_while_the_file_is_written() {
+    let scratch = TempDir::new().unwrap();
+    let mut program = Program::start(&scratch.path().join("ranges"), true);
+    program.accept(1, 101);
+    let supply = &program.supply;
+    let writing = supply.held();
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || tell.send((supply.remaining(), supply.facts().key_space)));
+        let figures = told.recv_timeout(Duration::from_secs(30));
+        drop(writing);
+        assert_eq!(figures, Ok((100, Some("k".into()))));
+    });
 }
 
 #[test]
