@@ -14,6 +14,9 @@ pub type Type = [u8; 2];
 /// The flag of a type: its numbers have no sign.
 pub const UNSIGNED: u8 = 0x80;
 
+/// How long a type is.
+const TYPE_BYTES: usize = 2;
+
 /// The type of NULL itself.
 const NULL: Type = [6, 0];
 
@@ -68,7 +71,7 @@ impl<'a> Execution<'a> {
         if total < count {
             return Err(malformed);
         }
-        let mut params = Vec::with_capacity(total);
+        let mut params = Vec::with_capacity(total.min(params_max(reader)));
         let (mut types, mut names) = (None, Vec::new());
         if total > 0 {
             let nulls = reader.take(total.div_ceil(8)).ok_or(malformed)?;
@@ -160,6 +163,11 @@ impl<'a> Execution<'a> {
     }
 }
 
+/// How many parameters there is room for in what is left: each has a bit at least. The number before them may say anything.
+fn params_max(rest: Reader<'_>) -> usize {
+    rest.0.len().saturating_mul(8)
+}
+
 /// Whether the number of parameters and attributes follows, even if it is 0.
 fn is_counted(head: &[u8]) -> bool {
     const PARAMETER_COUNT_AVAILABLE: u8 = 8;
@@ -176,7 +184,7 @@ pub fn read_types<'a>(
     count: usize,
     mut names: Option<&mut Vec<&'a [u8]>>,
 ) -> Option<Vec<Type>> {
-    let mut types = Vec::with_capacity(count);
+    let mut types = Vec::with_capacity(count.min(reader.0.len() / TYPE_BYTES));
     for _ in 0..count {
         types.push([reader.u8()?, reader.u8()?]);
         if let Some(names) = &mut names {
@@ -241,4 +249,33 @@ fn value_of<'a>(of_type: Type, reader: &mut Reader<'a>) -> Option<&'a [u8]> {
         }
     }
     reader.take(from.len() - ahead.0.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Execution, params_max};
+    use crate::attributes::ATTRIBUTES_MAX;
+    use crate::bytes::Reader;
+    use crate::values::BadValue;
+
+    /// Flags that have a number follow, the iteration count, and the largest number.
+    const ANNOUNCED: [u8; 8] = [8, 1, 0, 0, 0, 0xFC, 0xFF, 0xFF];
+
+    #[test]
+    fn what_is_announced_takes_no_more_memory_than_what_is_there() {
+        assert_eq!(params_max(Reader(&[])), 0);
+        assert_eq!(params_max(Reader(&[0; 3])), 24);
+        let bitmap = vec![0xFF; ATTRIBUTES_MAX.div_ceil(8)];
+        let read = |bitmap: &[u8]| {
+            let rest = [ANNOUNCED.as_slice(), bitmap, &[0]].concat();
+            let read = Execution::read(&rest, 0, None, &BTreeSet::new(), true);
+            read.map(|execution| execution.params.len())
+        };
+        assert_eq!(read(&[]), Err(BadValue::Malformed));
+        assert_eq!(read(&bitmap[1..]), Err(BadValue::Malformed));
+        // All are NULL, and have no more than their bits.
+        assert_eq!(read(&bitmap), Ok(ATTRIBUTES_MAX));
+    }
 }
