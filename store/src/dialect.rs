@@ -100,6 +100,40 @@ impl Dialect {
         }
     }
 
+    /// The columns that the table of another system must have: those that are read, and those that are written.
+    fn needed_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Keywright => &[],
+            Self::Leaf => &["biz_tag", "max_id", "step"],
+            Self::IdGenerator => &["biz_key", "max_id", "step", "version", "update_time"],
+            Self::Tinyid => &[
+                "biz_type",
+                "max_id",
+                "step",
+                "delta",
+                "remainder",
+                "version",
+                "update_time",
+            ],
+        }
+    }
+
+    /// What the reader can do where the server does not find `name`, if that is the table of another system, or a column that it must have.
+    /// `init` makes neither.
+    pub(crate) fn hint(self, table: &TableName, name: &str) -> Option<String> {
+        let name = name.rsplit('.').next().unwrap_or(name);
+        let columns = self.needed_columns();
+        let is_its_own = !columns.is_empty() && name.eq_ignore_ascii_case(&table.table);
+        (is_its_own || columns.contains(&name)).then(|| {
+            format!(
+                "dialect {} needs table {} with the columns {}",
+                self.name(),
+                table.plain(),
+                columns.join(", ")
+            )
+        })
+    }
+
     /// Reads a tag's row; until the transaction ends nobody else can.
     pub(crate) fn select_row(self, table: &TableName, words: Words) -> String {
         let now_ms = words.now_ms();
@@ -268,7 +302,51 @@ impl fmt::Display for TableName {
 
 #[cfg(test)]
 mod tests {
-    use super::TableName;
+    use super::{Dialect, TableName, Words};
+
+    #[test]
+    fn what_the_table_of_another_system_lacks_is_told_and_not_to_run_init() {
+        let table = TableName::parse("ids.numbers", '`').unwrap();
+        let hint = |dialect: Dialect, name| dialect.hint(&table, name);
+        let told = "dialect id_generator needs table ids.numbers with the columns biz_key, max_id, step, version, update_time";
+        for name in ["biz_key", "version", "ids.numbers", "ids.NUMBERS"] {
+            assert_eq!(
+                hint(Dialect::IdGenerator, name).as_deref(),
+                Some(told),
+                "{name}"
+            );
+        }
+        // Those of tables that init makes.
+        for name in ["expires_ms", "ids.keywright_worker"] {
+            assert_eq!(hint(Dialect::Leaf, name), None, "{name}");
+        }
+        for name in ["max_id", "ids.numbers"] {
+            assert_eq!(hint(Dialect::Keywright, name), None, "{name}");
+        }
+    }
+
+    /// Statements name no column that is not asked for.
+    #[test]
+    fn the_columns_that_are_needed_are_those_of_the_statements() {
+        let table = TableName::parse("numbers", '`').unwrap();
+        for dialect in Dialect::ALL {
+            let statements = [
+                dialect.select_row(&table, Words::MySql),
+                dialect.select_all(&table),
+                dialect.select_bound(&table),
+                dialect.update_row(&table),
+            ]
+            .join(" ");
+            for column in dialect.needed_columns() {
+                assert!(statements.contains(column), "{dialect:?}: {column}");
+            }
+            let is_needed = |column| dialect.needed_columns().contains(&column);
+            for column in ["version", "update_time", "delta", "remainder"] {
+                let is_named = !dialect.is_own() && statements.contains(column);
+                assert_eq!(is_named, is_needed(column), "{dialect:?}: {column}");
+            }
+        }
+    }
 
     #[test]
     fn names_are_plain_and_quoted() {

@@ -304,9 +304,13 @@ impl Store {
     pub(crate) fn failure(&self, error: &StoreError) -> Failure {
         let message = format!("the store at {} cannot be used: {error}", self.address);
         let failure = Failure::new(error.cause(), message);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
+        let of_others = error
+            .not_found()
+            .and_then(|name| self.dialect.hint(&self.segment_table, name));
+        match (of_others, error.hint()) {
+            (Some(hint), _) => failure.hint(hint),
+            (None, Some(hint)) => failure.hint(hint),
+            (None, None) => failure,
         }
     }
 }

@@ -233,6 +233,32 @@ impl StoreError {
         }
     }
 
+    /// The name of the table or column that is not there, as MySQL and MariaDB say it: first in the message, in quotes, a table's behind the
+    /// one of its schema.
+    pub(crate) fn not_found(&self) -> Option<&str> {
+        match self {
+            Self::Client(mysql_async::Error::Server(server)) => {
+                match Refusal::of_mysql(server.code) {
+                    Refusal::NoTable | Refusal::NoColumn => server.message.split('\'').nth(1),
+                    Refusal::Duplicate
+                    | Refusal::ShutOut
+                    | Refusal::Denied
+                    | Refusal::Deadlock
+                    | Refusal::Other => None,
+                }
+            }
+            Self::TimedOut { ms: _ }
+            | Self::Client(_)
+            | Self::Postgres(_)
+            | Self::Etcd(_)
+            | Self::File(_)
+            | Self::Redis(_)
+            | Self::Warned
+            | Self::Column { .. }
+            | Self::NotLocked => None,
+        }
+    }
+
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::Column { .. } => Cause::BoundDamaged,
@@ -289,6 +315,34 @@ mod tests {
         }
         assert!(late.contains("hold a lock"), "{late}");
         assert!(!refused.contains("lock"), "{refused}");
+    }
+
+    #[test]
+    fn the_table_or_column_that_is_not_there_is_known_by_name() {
+        let of = |code, message: &str| {
+            let server = mysql_async::ServerError {
+                code,
+                message: message.to_owned(),
+                state: "42S22".to_owned(),
+            };
+            StoreError::from(mysql_async::Error::from(server))
+        };
+        for (code, message, name) in [
+            (
+                1054,
+                "Unknown column 'biz_key' in 'SELECT'",
+                Some("biz_key"),
+            ),
+            (
+                1146,
+                "Table 'ids.leaf_alloc' doesn't exist",
+                Some("ids.leaf_alloc"),
+            ),
+            (1146, "No such table", None),
+            (1062, "Duplicate entry 'a' for key 'PRIMARY'", None),
+        ] {
+            assert_eq!(of(code, message).not_found(), name, "{message}");
+        }
     }
 
     #[test]

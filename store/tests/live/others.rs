@@ -131,6 +131,31 @@ fn a_tag_that_only_its_own_system_makes_is_named() -> Result<()> {
     })
 }
 
+/// `init` makes no table of another system: to run it again would end the same way.
+#[test]
+fn a_table_of_another_shape_is_told_with_the_columns_that_it_needs() -> Result<()> {
+    let schema = Schema::new("kw_other_shape")?;
+    schema.sql("CREATE TABLE id_generator (name VARCHAR(64) NOT NULL PRIMARY KEY, current_max_id BIGINT NOT NULL)")?;
+    runtime()?.block_on(async {
+        for (dialect, columns) in [
+            (
+                "id_generator",
+                "biz_key, max_id, step, version, update_time",
+            ),
+            ("leaf", "biz_tag, max_id, step"),
+        ] {
+            let keys = open(&settings(&schema, dialect))?;
+            keys.init().await?;
+            let source = keys.source(&segment("orders"))?;
+            let refused = source.take(1, true).await.unwrap_err().to_string();
+            let needed = format!("with the columns {columns})");
+            assert!(refused.ends_with(&needed), "{refused}");
+            assert!(!refused.contains("init"), "{refused}");
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn leaf_servers_go_on_beside_us() -> Result<()> {
     let schema = Schema::new("kw_leaf")?;
