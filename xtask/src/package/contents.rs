@@ -43,8 +43,8 @@ impl Staged {
     }
 }
 
-/// Pages of the tree that others link to.
-const PAGES: [&str; 7] = [
+/// Files of the tree that pages link to.
+const NAMED: [&str; 10] = [
     "README.md",
     "CHANGELOG.md",
     "ARCHITECTURE.md",
@@ -52,14 +52,17 @@ const PAGES: [&str; 7] = [
     "SECURITY.md",
     "LICENSE-MIT",
     "LICENSE-APACHE",
+    "proxy/keywright.toml",
+    "core/src/hiding.rs",
+    "core/tests/unit/hidden_keys.rs",
 ];
 /// Folders of what pages link to.
 const FOLDERS: [&str; 3] = ["docs", "contrib", "sql"];
 
 /// The manual and what it names, as they lie in the tree, so that links lead somewhere.
 pub(super) fn manual(root: &Path, doc: &Path) -> Result<Vec<Staged>> {
-    let pages = PAGES.map(|page| Staged::readable(root.join(page), doc.join(page)));
-    let mut files = Vec::from(pages);
+    let named = NAMED.map(|name| Staged::readable(root.join(name), doc.join(name)));
+    let mut files = Vec::from(named);
     for folder in FOLDERS {
         for from in files_below(&root.join(folder))? {
             let to = doc.join(from.strip_prefix(root)?);
@@ -149,11 +152,64 @@ mod tests {
         Ok(())
     }
 
-    #[test]
-    fn pages_lie_in_the_tree() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for page in PAGES {
-            assert!(root.join(page).is_file(), "{page}");
+    /// The targets of a page's links, without those of other sites and within the page.
+    fn links(text: &str) -> Vec<&str> {
+        let mut is_code = false;
+        let mut found = Vec::new();
+        for line in text.lines() {
+            if line.trim_start().starts_with("```") {
+                is_code = !is_code;
+            }
+            if is_code {
+                continue;
+            }
+            let targets = line.split("](").skip(1);
+            let targets = targets.filter_map(|rest| rest.split(')').next());
+            let files = targets.filter_map(|target| target.split('#').next());
+            found.extend(files.filter(|file| !file.is_empty() && !file.contains(':')));
         }
+        found
+    }
+
+    /// Where a link of a page leads.
+    fn led_to(page: &Path, link: &str) -> PathBuf {
+        let mut path = page.parent().unwrap().to_path_buf();
+        for part in link.split('/') {
+            match part {
+                ".." => {
+                    path.pop();
+                }
+                name => path.push(name),
+            }
+        }
+        path
+    }
+
+    #[test]
+    fn links_of_the_manual_lead_to_what_is_packed() -> Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let files = manual(&root, Path::new("/doc"))?;
+        let is_packed = |path: &Path| files.iter().any(|file| file.to.starts_with(path));
+        let (mut followed, mut dead) = (0, Vec::new());
+        for file in &files {
+            assert!(file.from.is_file(), "{}", file.from.display());
+            if file
+                .from
+                .extension()
+                .is_none_or(|extension| extension != "md")
+            {
+                continue;
+            }
+            for link in links(&fs::read_to_string(&file.from)?) {
+                followed += 1;
+                let path = led_to(&file.to, link);
+                if !is_packed(&path) {
+                    dead.push(format!("{}: {link}", file.to.display()));
+                }
+            }
+        }
+        assert!(followed > 100, "only {followed} links");
+        assert!(dead.is_empty(), "{dead:#?}");
+        Ok(())
     }
 }

@@ -36,10 +36,6 @@ pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
         },
         file(root.join("proxy/keywright.toml"), CONFIG.into()),
         file(
-            root.join("proxy/keywright.toml"),
-            doc.join("keywright.toml"),
-        ),
-        file(
             root.join("packaging/keywright.service"),
             "/lib/systemd/system/keywright.service".into(),
         ),
