@@ -62,7 +62,7 @@ pub(super) fn of_its_page(machine: &Machine, flavour: Flavour, deb: &Path) -> Re
         anyhow::bail!("{}: no longer init, check and run", commands.place);
     };
     let made = walk.line(&commands, init)?;
-    page.says("`init` prints `created keywright_segment` and twenty-two more tables, then `created tag \"orders\"`")?;
+    page.says("`init` prints `created keywright_segment` and twenty-three more tables, then `created tag \"orders\"`")?;
     ensure!(
         made.starts_with("created keywright_segment\n")
             && made.matches("created keywright_").count() == 24
