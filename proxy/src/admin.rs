@@ -138,6 +138,14 @@ mod tests {
         assert_eq!(admin.opts().pass(), Some("/:@?#%"));
     }
 
+    /// The options of other accounts are called otherwise.
+    #[test]
+    fn a_password_in_two_places_is_told_with_the_options_of_admin() {
+        let told = Admin::new("mysql://kw@db", Some("/a/file"), Some("OF_ADMIN")).unwrap_err();
+        assert!(told.starts_with("admin_password_env: "), "{told}");
+        assert!(!told.contains(" password_file"), "{told}");
+    }
+
     #[test]
     fn at_a_socket_no_tls_is_spoken() {
         let url = "mysql://admin@db:3306/?require_ssl=true&verify_ca=false";

@@ -59,7 +59,7 @@ impl PasswordFrom<'_> {
                 file: Some(_),
                 env: Some(_),
                 ..
-            } => Err((ENV, format!("there is {FILE} too"))),
+            } => Err((ENV, "a file with the password is named too".to_owned())),
             PasswordFrom {
                 file: Some(file), ..
             } => in_file(file).map(Some).map_err(|what| (FILE, what)),
