@@ -54,6 +54,34 @@ fn the_runbook_goes_by_alert() -> Result<()> {
     let is_named = |alert: &&str| runbook.contains(&format!("`{alert}`"));
     let missing: Vec<_> = alerts.iter().filter(|alert| !is_named(alert)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+    // Its table names no alert that is gone.
+    let rows = runbook
+        .lines()
+        .filter(|line| line.starts_with("| `Keywright"));
+    for row in rows {
+        let names = row.split('|').nth(1).context("no first cell")?;
+        for name in names.split('`').skip(1).step_by(2) {
+            assert!(alerts.contains(&name), "{name}");
+        }
+    }
+    Ok(())
+}
+
+/// An alert goes by the name of the job, which whoever scrapes chooses.
+#[test]
+fn the_job_of_alerts_is_the_one_that_the_page_shows() -> Result<()> {
+    let root = workspace_root();
+    let rules = fs::read_to_string(root.join(ALERTS))?;
+    let page = fs::read_to_string(root.join("docs/reference/metrics.md"))?;
+    let jobs: BTreeSet<_> = rules
+        .split("job=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    for job in jobs {
+        assert!(page.contains(&format!("job_name: {job} ")), "{job}");
+    }
     Ok(())
 }
 

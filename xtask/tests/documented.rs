@@ -1,4 +1,4 @@
-//! Every variable of the environment that is ours is named in the documentation, which names no other.
+//! Every variable of the environment that is ours is named in the documentation, which names no other; so is every row of keywright.health.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,4 +51,22 @@ fn variables_of_the_environment_are_documented() {
     assert!(missing.is_empty(), "{PAGES:?} lack {missing:?}");
     let gone: Vec<_> = documented.difference(&used).collect();
     assert!(gone.is_empty(), "no source reads {gone:?}");
+}
+
+#[test]
+fn rows_of_health_are_documented() {
+    let read = |path: &str| fs::read_to_string(workspace().join(path)).unwrap();
+    let source = read("pg_ext/src/inspect/health.rs");
+    let checks = source.split("const CHECKS").nth(1).unwrap();
+    let checks = checks.split("];").next().unwrap();
+    let rows: Vec<&str> = checks.split("(\"").skip(1).collect();
+    let rows: Vec<&str> = rows
+        .iter()
+        .map(|row| row.split('"').next().unwrap())
+        .collect();
+    assert!(rows.len() > 10, "{rows:?}");
+    let page = read("docs/postgres/health.md");
+    for row in rows {
+        assert!(page.contains(&format!("\n| `{row}` |")), "{row}");
+    }
 }
