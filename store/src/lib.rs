@@ -58,6 +58,7 @@ pub use clock::{Clock, SystemClock};
 pub use database::{Database, DatabaseError, DatabaseSettings, RawDatabase};
 pub use engine::innermost::innermost;
 pub use engine::mysql::identity::server_identity;
+pub use engine::redis::key_port::GIVES_KEYS;
 pub use failure::Failure;
 pub use feed::FeedStats;
 pub use host::{holder, host};

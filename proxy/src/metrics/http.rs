@@ -172,10 +172,7 @@ fn readiness(sources: &[SourceStats], stores: &[StoreUp]) -> (StatusCode, String
         another_is_up && its.is_some_and(|store| store.is_up == Some(false))
     };
     let (mut body, mut is_ready) = (String::new(), true);
-    for source in sources
-        .iter()
-        .filter(|source| source.remaining.is_none() && !source.is_standby)
-    {
+    for source in sources.iter().filter(|source| source.gives_nothing()) {
         if let Some(trouble) = &source.trouble {
             is_ready = is_ready && is_away(&source.store);
             let _ = match source.store.as_str() {

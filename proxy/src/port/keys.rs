@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use keywright_core::slot::{SlotGroup, SlotGroups};
 use keywright_core::{Cause, Layout, Tag};
-use keywright_store::{Failure, KeyKind, KeySpec, Keys, Ordered, Source, TagFacts, TagOrder};
+use keywright_store::{
+    Failure, GIVES_KEYS, KeyKind, KeySpec, Keys, Ordered, Source, TagFacts, TagOrder,
+};
 
 use crate::config::port::PortProtocol;
 use crate::config::{Config, Port};
@@ -135,13 +137,14 @@ impl PortKeys {
         ports.collect()
     }
 
-    /// What the lists of names say of one.
+    /// What the lists of names say of one, as far as is known without asking the store.
     pub(super) fn state(&self, named: &NamedKeys) -> &'static str {
         match &named.gives {
             Gives::Keys(_) if self.cluster.is_none() && named.order_refusal().is_some() => {
                 "is ordered, and not given here"
             }
-            Gives::Keys(_) => "gives keys",
+            Gives::Keys(source) if source.gives_nothing() => "has no keys, and cannot reserve",
+            Gives::Keys(_) => GIVES_KEYS,
             Gives::Unknown => "waits for the store",
             Gives::Held => "waits for a switch",
             Gives::Left => "was left by its tables",

@@ -9,6 +9,7 @@ use keywright_core::readable::Biz;
 use keywright_core::{Cause, KeyBatch};
 
 use crate::failure::Failure;
+use crate::sources::stats::SourceStats;
 use crate::sources::time::supply::TimeSupply;
 
 /// What the stores give.
@@ -33,6 +34,12 @@ impl Buckets {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let first = turn.checked_rem(count).unwrap_or(0);
         self.supplies.iter().cycle().skip(first).take(count)
+    }
+
+    /// Whether all of them have no keys, and cannot reserve.
+    pub(crate) fn give_nothing(&self) -> bool {
+        let mut supplies = self.supplies.iter();
+        supplies.all(|supply| SourceStats::of_time(supply).gives_nothing())
     }
 
     /// Keys of one store, if any has them.

@@ -368,4 +368,9 @@ impl Demand {
             put_off.map(|put_off| put_off.failure)
         })
     }
+
+    /// The same where somebody may want keys: nobody else is concerned.
+    pub(crate) fn failure_of_wanted(&self) -> Option<Failure> {
+        self.last_failure().filter(|_| self.is_wanted())
+    }
 }

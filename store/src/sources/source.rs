@@ -248,12 +248,18 @@ impl Source {
                     ..SourceStats::of(&supply.demand, left, None)
                 })
             }
-            Supply::Time(supply) => Some(SourceStats::of(
-                &supply.demand,
-                Remaining::Ms(supply.remaining_ms()),
-                supply.worker_id(),
-            )),
+            Supply::Time(supply) => Some(SourceStats::of_time(supply)),
             Supply::Buckets(_, _) | Supply::Uuid(_, _, _) => None,
+        }
+    }
+
+    /// Whether it has no keys, and cannot reserve, as far as is known without asking the store: [`SourceStats::gives_nothing`], of all that it draws from.
+    pub fn gives_nothing(&self) -> bool {
+        match &self.0.supply {
+            Supply::Buckets(buckets, _) => buckets.give_nothing(),
+            Supply::Segment(_) | Supply::Time(_) | Supply::Uuid(_, _, _) => {
+                self.stats().is_some_and(|its| its.gives_nothing())
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sources::demand::{Demand, WAIT_BOUNDS_US};
+use crate::sources::time::supply::TimeSupply;
 
 /// What a source may still issue before its next reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,9 +81,21 @@ impl SourceStats {
             refused: read(&figures.refused),
             rate_per_s: read(&figures.rate_per_s),
             worker_id,
-            trouble: (demand.last_failure())
-                .filter(|_| demand.is_wanted())
+            trouble: demand
+                .failure_of_wanted()
                 .map(|failure| failure.to_string()),
         }
+    }
+
+    /// Those of a source whose keys are made of time.
+    pub(crate) fn of_time(supply: &TimeSupply) -> Self {
+        let left = Remaining::Ms(supply.remaining_ms());
+        Self::of(&supply.demand, left, supply.worker_id())
+    }
+
+    /// Whether it has no keys, and cannot reserve. Those of an ordered tag are the business of the program that issues them.
+    #[must_use]
+    pub fn gives_nothing(&self) -> bool {
+        self.remaining.is_none() && !self.is_standby && self.trouble.is_some()
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct LookAtTags {
 /// What a look at tags found.
 #[derive(Debug)]
 pub(crate) struct Looked {
-    /// What the one who was asked is no good for.
+    /// What the one who was asked is no good for, or not now.
     pub(crate) weaknesses: Vec<String>,
     /// Tags of which no range can be had, and why.
     pub(crate) refused: Vec<(Tag, Failure)>,
@@ -65,7 +65,7 @@ pub(crate) struct Looked {
 
 impl Transaction<Looked> for LookAtTags {
     async fn run(&self, link: &mut Link) -> Result<Looked, StoreError> {
-        let weaknesses = link.server.weaknesses.clone();
+        let mut weaknesses = link.server.weaknesses.clone();
         let Some(redis) = link.ranges() else {
             return Ok(Looked {
                 weaknesses,
@@ -76,10 +76,13 @@ impl Transaction<Looked> for LookAtTags {
         for tag in &self.tags {
             let looked = match redis.kind {
                 ServerKind::KeyPort => key_port::look(tag, redis).await,
-                ServerKind::Plain => plain::look(&self.store, tag, redis).await,
+                ServerKind::Plain => {
+                    let looked = plain::look(&self.store, tag, redis).await;
+                    looked.map(|looked| looked.map(|()| None))
+                }
             };
             match looked {
-                Ok(Ok(())) => {}
+                Ok(Ok(not_now)) => weaknesses.extend(not_now),
                 Ok(Err(failure)) => refused.push((tag.clone(), failure)),
                 Err(error) => {
                     let error = StoreError::from(error);

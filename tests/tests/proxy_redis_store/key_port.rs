@@ -305,3 +305,38 @@ fn what_needs_more_than_ranges_is_refused() -> Result<()> {
     }
     Ok(())
 }
+
+/// The lists of names say it, and so does `check` of a program that would take its ranges there.
+#[test]
+fn a_port_that_has_no_keys_says_so_before_it_is_asked_for_some() -> Result<()> {
+    let mut far = Far::start(KEYS)?;
+    let middle = ProxyProcess::start(near(far.port()?, ""))?;
+    let last = near(middle.key_port()?, "");
+    let given = Given::default();
+    given.take(middle.key_port()?, 10)?;
+    let mut client = RespClient::connect(middle.key_port()?)?;
+    let mut says = |state: &str| -> Result<()> {
+        for request in ["KEYWRIGHT ABOUT orders", "KEYWRIGHT STATS"] {
+            assert_has(&format!("{:?}", client.say(request)?), &[state]);
+        }
+        Ok(())
+    };
+    says("\"gives keys\"")?;
+    far.proxy.kill9()?;
+    given.take_until_refused(middle.key_port()?, 1)?;
+    says("\"has no keys, and cannot reserve\"")?;
+    assert_eq!(middle.http_get("/readyz")?.0, 503);
+    // It may start: there may be keys by the time it needs some.
+    let (is_ready, told) = checked(&last)?;
+    assert!(is_ready, "{told}");
+    let warning = "store: warning: the key port at 127.0.0.1:PORT says that \"orders\" has no keys, and cannot reserve: ";
+    let warning = warning.replace("PORT", &middle.key_port()?.to_string());
+    assert_has(&told, &[&warning]);
+    far.proxy.restart()?;
+    given.wait_until_given(middle.key_port()?)?;
+    says("\"gives keys\"")?;
+    let (is_ready, told) = checked(&last)?;
+    assert!(is_ready && !told.contains("says that"), "{told}");
+    given.assert_distinct();
+    Ok(())
+}

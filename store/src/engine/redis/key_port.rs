@@ -5,11 +5,16 @@ use redis::{Value, cmd, pipe};
 use super::error::RedisError;
 use super::link::{RedisLink, map, number, text, unlike};
 
+/// What a key port says of the state of a name that gives keys.
+pub const GIVES_KEYS: &str = "gives keys";
+
 /// What a key port says of a name, by `KEYWRIGHT ABOUT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
     /// Where its keys come from there: `segment:orders`.
     pub(crate) key: String,
+    /// Whether it gives keys now, in words; `None`: a program of an earlier version, which does not say.
+    pub(crate) state: Option<String>,
     /// In which order they are given; `None`: not known there yet.
     pub(crate) order: Option<String>,
     /// Which of all tags of its name the tag is; `None`: not known there yet, and empty where the store there does not tell.
@@ -55,9 +60,33 @@ fn about(answer: Value) -> Result<About, RedisError> {
     let run_max = run_max.and_then(|most| u64::try_from(most).ok());
     Ok(About {
         key: word("key").ok_or_else(|| missing("key"))?,
+        state: word("state"),
         order: word("order"),
         key_space: word("key_space"),
         hide_bits: word("hide_bits"),
         run_max: run_max.ok_or_else(|| missing("run_max"))?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    /// Programs of other versions say more, or less.
+    #[test]
+    fn a_state_is_read_where_one_is_told() {
+        let known = [("key", "segment:orders"), ("run_max", "50")];
+        let read = |more: &[(&str, &str)]| {
+            let told = known.iter().chain(more);
+            let told = told.flat_map(|(key, value)| [bulk(key), bulk(value)]);
+            about(Value::Array(told.collect())).unwrap()
+        };
+        assert_eq!(read(&[]).state, None);
+        let state = read(&[("state", GIVES_KEYS), ("weather", "fine")]).state;
+        assert_eq!(state.as_deref(), Some(GIVES_KEYS));
+    }
 }

@@ -8,7 +8,7 @@ use super::granting::{another_key_space, granted, misfit, size, taken};
 use crate::engine::redis::RedisLink;
 use crate::engine::redis::error::RedisError;
 use crate::engine::redis::judge::{Misfit, range};
-use crate::engine::redis::key_port::About;
+use crate::engine::redis::key_port::{About, GIVES_KEYS};
 use crate::failure::Failure;
 use crate::store::StoreError;
 use crate::store::tag_request::{Denied, Granted, ReservationRequest};
@@ -66,12 +66,24 @@ pub(super) async fn reserve(
     )))
 }
 
+/// Whether a name is one that ranges come of; that none come now, where the key port says so.
 pub(super) async fn look(
     tag: &Tag,
     link: &mut RedisLink,
-) -> Result<Result<(), Failure>, RedisError> {
+) -> Result<Result<Option<String>, Failure>, RedisError> {
     let about = link.about(tag.as_str()).await?;
-    Ok(fits(tag, &about, &link.host))
+    Ok(fits(tag, &about, &link.host).map(|()| no_keys_now(tag, &about, &link.host)))
+}
+
+/// That a name gives no keys now. Programs of earlier versions do not say.
+fn no_keys_now(tag: &Tag, about: &About, host: &str) -> Option<String> {
+    let state = about
+        .state
+        .as_deref()
+        .filter(|state| *state != GIVES_KEYS)?;
+    Some(format!(
+        "the key port at {host} says that \"{tag}\" {state}: no range of it comes from there until it gives keys"
+    ))
 }
 
 /// A range that does not fit. The program there gives first what it has.
@@ -129,5 +141,35 @@ fn fits(tag: &Tag, about: &About, host: &str) -> Result<(), Failure> {
             Err(failure.hint("let clients ask that key port, or use a tag that is distinct"))
         }
         Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_but_one_is_told() {
+        let tag = Tag::parse("orders").unwrap();
+        let told = |state: Option<&str>| {
+            let about = About {
+                key: "segment:orders".to_owned(),
+                state: state.map(str::to_owned),
+                order: None,
+                key_space: None,
+                hide_bits: None,
+                run_max: 50,
+            };
+            assert!(fits(&tag, &about, "ids:6399").is_ok(), "{about:?}");
+            no_keys_now(&tag, &about, "ids:6399")
+        };
+        for quiet in [None, Some(GIVES_KEYS)] {
+            assert_eq!(told(quiet), None);
+        }
+        // Also one that this version does not know.
+        for state in ["has no keys, and cannot reserve", "rests"] {
+            let says = format!("the key port at ids:6399 says that \"orders\" {state}: ");
+            assert!(told(Some(state)).unwrap().starts_with(&says), "{state}");
+        }
     }
 }

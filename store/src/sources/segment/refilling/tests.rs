@@ -7,6 +7,8 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::reserve::{Ends, TagRow};
 use crate::seat::Seat;
+use crate::sources::source::{Source, Supply};
+use crate::spec::KeySpec;
 
 const LIMITS: Limits = Limits {
     connections_max: 1,
@@ -194,4 +196,35 @@ fn what_comes_late_of_keys_that_tables_have_left_is_dropped() {
     supply.follow(0);
     assert!(accept(&supply, &mut state, &granted(21, 31), 0));
     assert_eq!(supply.remaining(), 10);
+}
+
+/// Keys that are left are given while none can be reserved, and where nobody has asked for any it is not known that none can be.
+#[test]
+fn a_source_gives_nothing_that_has_no_keys_and_cannot_reserve() {
+    let tag = Tag::parse("orders").unwrap();
+    let name = "segment:orders".to_owned();
+    let supply = SegmentSupply::new(name, (tag.clone(), Residue::ALL), &LIMITS, seat());
+    let supply = Arc::new(supply);
+    let source = Source::new(
+        KeySpec::Segment(tag),
+        LIMITS.range_ids_max,
+        Supply::Segment(Arc::clone(&supply)),
+    );
+    let away = || {
+        let failure = Failure::new(Cause::StoreUnavailable, "away");
+        supply.demand.failed(failure, 0, Outlook::MayPass);
+    };
+    assert!(!source.gives_nothing());
+    away();
+    assert!(source.gives_nothing());
+    supply.demand.want_no_more();
+    assert!(!source.gives_nothing(), "nobody wants any");
+    supply.demand.want();
+    let mut state = Refilling::new(&LIMITS);
+    let two = granted(Residue::ALL, 1, 3);
+    assert!(accept(&supply, &mut state, &two, 0));
+    away();
+    assert!(!source.gives_nothing(), "two are left");
+    assert!(supply.try_take(2, true).is_some());
+    assert!(source.gives_nothing());
 }
