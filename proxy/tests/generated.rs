@@ -187,6 +187,7 @@ fn everything() -> Result<String> {
         is_standby: false,
         remaining,
         step: 1,
+        tag_left: Some(1),
         refills: 1,
         refill_failures: 1,
         waits: 1,

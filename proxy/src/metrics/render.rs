@@ -286,7 +286,7 @@ fn some(
 }
 
 /// The keys of all sources: those that were given and those that are left.
-fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 6] {
+fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 7] {
     [
         counter(
             "keys_issued_total",
@@ -300,6 +300,11 @@ fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 6] {
                 Remaining::Keys(left) => Some(number(left)),
                 Remaining::Ms(_) => None,
             }),
+        ),
+        gauge(
+            "tag_left",
+            "Ids of the source's tag, up to its largest, that were not reserved yet at this program's last reservation. Not of ranges out of a key port.",
+            some(sources, |of| of.tag_left.map(number)),
         ),
         gauge(
             "bound_remaining_seconds",

@@ -15,6 +15,9 @@ use crate::store::tag_denied::unknown;
 use crate::store::tag_hiding::refuse_other;
 use crate::tag_order::TagOrder;
 
+/// A tag nears its end where less than one in so many of its ids is left: a larger column takes time.
+const LEFT_PARTS: u64 = 10;
+
 /// Something that [`Keys::check`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -204,8 +207,8 @@ impl Keys {
                 let hidden = self.check_hidden_here(tags).await;
                 let hidden = hidden.unwrap_or_else(|failure| vec![failure]);
                 // No error: programs start, and give keys of all other tags.
-                let exhausted = self.exhausted_here(tags).await.unwrap_or_default();
-                let warnings = exhausted.into_iter().map(finding(Severity::Warning));
+                let ending = self.ending_here(tags).await.unwrap_or_default();
+                let warnings = ending.into_iter().map(finding(Severity::Warning));
                 let errors = missing.chain(strict).chain(hidden).map(error);
                 errors.chain(warnings).collect()
             }
@@ -213,18 +216,33 @@ impl Keys {
         }
     }
 
-    /// That nothing is left to reserve of some of these tags.
-    async fn exhausted_here(&self, tags: &[Tag]) -> Result<Vec<String>, Failure> {
+    /// That nothing is left to reserve of some of these tags, or little.
+    async fn ending_here(&self, tags: &[Tag]) -> Result<Vec<String>, Failure> {
         let there = self.tags_here().await?;
         let told = tags.iter().filter_map(|tag| {
             let row = there.iter().find(|row| self.names(row, tag))?;
-            let id_max = row.id_max.filter(|id_max| row.next > *id_max)?;
-            Some(format!(
-                "tag \"{tag}\" is exhausted at {id_max}: whoever needs a key of it gets none, once programs have given what they have reserved \
-                 (a larger id_max, or another tag)"
-            ))
+            let id_max = self.id_max(row)?;
+            let left = id_max.saturating_add(1).saturating_sub(row.next);
+            match left {
+                0 => Some(format!(
+                    "tag \"{tag}\" is exhausted at {id_max}: whoever needs a key of it gets none, once programs have given what they have reserved \
+                     (a larger id_max, or another tag)"
+                )),
+                1.. if left.saturating_mul(LEFT_PARTS) < id_max => Some(format!(
+                    "tag \"{tag}\" nears its end at {id_max}: {left} ids are not reserved yet (a larger id_max, or another tag)"
+                )),
+                1.. => None,
+            }
         });
         Ok(told.collect())
+    }
+
+    /// The largest id that programs with these settings reserve of a tag, where its table says so.
+    fn id_max(&self, row: &TagListing) -> Option<u64> {
+        let hiding = row.hiding.as_ref().ok().and_then(Option::as_ref);
+        let hidden = hiding.map_or(u64::MAX, |hiding| hiding.bits.largest());
+        let id_max = row.id_max?;
+        Some(id_max.min(self.0.store.id_max).min(hidden))
     }
 
     /// Why the store gives no keys of some of these tags: they were made with another permutation than this program has for them, or with

@@ -39,6 +39,9 @@ pub struct SourceStats {
     pub remaining: Remaining,
     /// Keys of the last reservation; 0 for `snowflake` and `readable`.
     pub step: u64,
+    /// Ids of its tag, up to the largest, that were not reserved yet at the last reservation; `None`: there was none, it has no tag, or its store does not
+    /// say where the tag ends.
+    pub tag_left: Option<u64>,
     /// Reservations made, leases taken and bounds extended.
     pub refills: u64,
     /// Attempts that failed.
@@ -72,6 +75,7 @@ impl SourceStats {
             is_standby: false,
             remaining,
             step: read(&figures.step),
+            tag_left: figures.tag_left(),
             refills: read(&figures.refills),
             refill_failures: read(&figures.refill_failures),
             waits: read(&figures.waits),

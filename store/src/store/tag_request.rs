@@ -66,6 +66,8 @@ pub(crate) struct Granted {
     pub(crate) end: u64,
     pub(crate) residue: Residue,
     pub(crate) row: TagRow,
+    /// The tag's largest id; `None`: only the store behind this one knows it.
+    pub(crate) id_max: Option<u64>,
     /// The server that granted it.
     pub(crate) server: String,
     /// Ids left out before it.
@@ -76,6 +78,19 @@ pub(crate) struct Granted {
     pub(crate) generation: u64,
     /// The tag's key space.
     pub(crate) key_space: Arc<str>,
+}
+
+impl Granted {
+    /// The tag's bound behind it: first id that was not reserved.
+    pub(crate) fn bound(&self) -> u64 {
+        self.row.ends.first_free(self.row.number).max(self.end)
+    }
+
+    /// How many ids from there on the tag has, where that is known.
+    pub(crate) fn tag_left(&self) -> Option<u64> {
+        let end = self.id_max?.saturating_add(1);
+        Some(end.saturating_sub(self.bound()))
+    }
 }
 
 /// Why the store said no, for certain.

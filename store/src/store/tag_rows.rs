@@ -51,8 +51,7 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
             }
         };
         if let Ok(granted) = &result {
-            let bound = granted.row.ends.first_free(granted.row.number);
-            let bound = bound.max(granted.end);
+            let bound = granted.bound();
             self.store.note_seen(self.tag, bound);
             let key_space = granted.key_space.to_string();
             self.store.note_bound(self.tag, (key_space, bound));
@@ -112,6 +111,7 @@ async fn reserve(
             end: taken.end,
             residue: taken.row.residue,
             row: taken.row,
+            id_max: Some(taken.row.id_max),
             server: link.server.identity.clone(),
             gap: taken.gap,
             was_returned: taken.was_returned,

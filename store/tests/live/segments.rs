@@ -17,6 +17,7 @@ on_engines!(
     issuers_that_share_a_tag_never_meet,
     a_large_statement_gets_its_keys_in_a_row,
     a_tag_ends_at_its_largest_id_and_never_wraps,
+    a_tag_that_nears_its_end_is_told,
     strides_keep_to_their_remainder,
     a_gap_beyond_the_end_is_told_and_can_be_corrected,
     what_tables_have_is_given_by_no_source,
@@ -149,12 +150,49 @@ fn a_tag_ends_at_its_largest_id_and_never_wraps(engine: Engine) -> Result<()> {
             warned.map(|of| of.severity).eq([Severity::Warning]),
             "{told:?}"
         );
+        let left = keys.stats().into_iter().map(|of| (of.name, of.tag_left));
+        let left: Vec<_> = left.collect();
+        assert_eq!(left, [("segment:short".to_owned(), Some(0))]);
         let unknown = keys
             .source(&segment("nobody"))?
             .take(1, true)
             .await
             .unwrap_err();
         assert_eq!(unknown.cause(), Cause::TagUnknown);
+        Ok(())
+    })
+}
+
+/// Below a tenth of its ids; the figures of a program say how many are left from its first reservation on.
+fn a_tag_that_nears_its_end_is_told(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_near_end")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for (name, start) in [("enough", 901), ("short", 902)] {
+            let options = TagOptions {
+                start,
+                id_max: 1_000,
+                ..small_steps(50)
+            };
+            keys.create_tag(&tag(name), &options).await?;
+        }
+        keys.create_tag(&tag("without_end"), &small_steps(50)).await?;
+        let all = ["enough", "short", "without_end"].map(tag);
+        let told = keys.check(&all).await;
+        let of_tags = told.iter().filter(|of| of.message.starts_with("tag "));
+        let of_tags: Vec<_> = of_tags.collect();
+        let says = "tag \"short\" nears its end at 1000: 99 ids are not reserved yet (a larger id_max, or another tag)";
+        let [finding] = of_tags.as_slice() else {
+            panic!("{told:?}");
+        };
+        assert_eq!((finding.severity, finding.message.as_str()), (Severity::Warning, says));
+        let source = keys.source(&segment("enough"))?;
+        // The first of five: no more are reserved before some of them are used.
+        assert_eq!(source.take(1, true).await?.number(0), Some(901));
+        let hi = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'enough'")?;
+        let left = keys.stats().into_iter().find_map(|of| of.tag_left);
+        assert_eq!(left, Some(1_001 - hi));
         Ok(())
     })
 }

@@ -1,5 +1,6 @@
 //! Counts of one source, for the statistics.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::time::Instant;
@@ -23,9 +24,23 @@ pub(crate) struct Figures {
     pub(crate) refused: AtomicU64,
     pub(crate) rate_per_s: AtomicU64,
     pub(crate) step: AtomicU64,
+    /// Not set before the first reservation.
+    tag_left: OnceLock<AtomicU64>,
 }
 
 impl Figures {
+    /// So many ids of the tag are not reserved yet.
+    pub(crate) fn set_tag_left(&self, left: u64) {
+        let known = self.tag_left.get_or_init(|| AtomicU64::new(left));
+        known.store(left, Ordering::Relaxed);
+    }
+
+    /// How many were not, the last time that it was known.
+    pub(crate) fn tag_left(&self) -> Option<u64> {
+        let left = self.tag_left.get()?;
+        Some(left.load(Ordering::Relaxed))
+    }
+
     /// Somebody waits from now on.
     pub(super) fn begin_wait(&self) -> CountedWait<'_> {
         self.waits.fetch_add(1, Ordering::Relaxed);

@@ -58,7 +58,7 @@ impl SegmentSupply {
         granted: &Granted,
     ) -> bool {
         if let Some(keeper) = &self.keeper {
-            keeper.saw(&self.tag, &granted.key_space, bound(granted));
+            keeper.saw(&self.tag, &granted.key_space, granted.bound());
         }
         if start >= end {
             return false;
@@ -101,7 +101,7 @@ impl SegmentSupply {
             server: granted.server.clone(),
             hidden: fingerprint(self.hiding.as_deref()),
             refill_percent: granted.row.refill_percent,
-            bound: bound(granted),
+            bound: granted.bound(),
         }
     }
 
@@ -169,10 +169,4 @@ impl SegmentSupply {
             "others need not wait for this program any more",
         );
     }
-}
-
-/// The tag's bound behind what was granted: first id that was not reserved.
-fn bound(granted: &Granted) -> u64 {
-    let bound = granted.row.ends.first_free(granted.row.number);
-    bound.max(granted.end)
 }

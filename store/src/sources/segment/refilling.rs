@@ -234,6 +234,9 @@ fn unanswered(supply: &SegmentSupply, failure: Failure, was_away: bool) {
 fn tell_exhausted(supply: &SegmentSupply, exhausted: TagExhausted, need: u64) {
     let message = format!("tag \"{}\" is {exhausted}", supply.tag);
     let failure = Failure::new(Cause::TagExhausted, message);
+    if need == 0 {
+        supply.demand.figures.set_tag_left(0);
+    }
     supply.demand.failed(failure, need, Outlook::Stays);
 }
 
@@ -391,6 +394,9 @@ fn note(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, keys: 
     state.backoff.succeeded();
     figures.refills.fetch_add(1, Ordering::Relaxed);
     figures.step.store(keys, Ordering::Relaxed);
+    if let Some(left) = granted.tag_left() {
+        figures.set_tag_left(left);
+    }
     if granted.was_returned {
         info!(tag = %supply.tag, start = granted.start, end = granted.end, "using a range that was handed back");
         return;

@@ -71,6 +71,7 @@ pub(super) fn granted(
         end,
         residue: request.residue,
         row: TagRow { number: end, ..row },
+        id_max: Some(row.id_max),
         server,
         gap: 0,
         was_returned: false,

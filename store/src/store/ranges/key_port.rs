@@ -58,12 +58,11 @@ pub(super) async fn reserve(
         Ok(range) => range,
         Err(why) => return Ok(Err(Denied::Other(unfit(tag, &link.host, why)))),
     };
-    Ok(Ok(granted(
-        request,
-        row,
-        range,
-        (link.host.clone(), key_space),
-    )))
+    let granted = granted(request, row, range, (link.host.clone(), key_space));
+    Ok(Ok(Granted {
+        id_max: None,
+        ..granted
+    }))
 }
 
 /// Whether a name is one that ranges come of; that none come now, where the key port says so.

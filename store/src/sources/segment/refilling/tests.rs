@@ -8,6 +8,7 @@ use crate::clock::SystemClock;
 use crate::reserve::{Ends, TagRow};
 use crate::seat::Seat;
 use crate::sources::source::{Source, Supply};
+use crate::sources::stats::{Remaining, SourceStats};
 use crate::spec::KeySpec;
 
 const LIMITS: Limits = Limits {
@@ -48,6 +49,7 @@ fn granted(residue: Residue, start: u64, end: u64) -> Granted {
             residue,
             refill_percent: 20,
         },
+        id_max: Some(1_000),
         server: "s".to_owned(),
         gap: 0,
         was_returned: false,
@@ -227,4 +229,33 @@ fn a_source_gives_nothing_that_has_no_keys_and_cannot_reserve() {
     assert!(!source.gives_nothing(), "two are left");
     assert!(supply.try_take(2, true).is_some());
     assert!(source.gives_nothing());
+}
+
+/// What is told of it is as of the last reservation; a key port does not say where the tag ends.
+#[test]
+fn what_a_tag_has_left_is_told_from_the_first_reservation_on() {
+    let tag = Tag::parse("orders").unwrap();
+    let name = "segment:orders".to_owned();
+    let supply = SegmentSupply::new(name, (tag, Residue::ALL), &LIMITS, seat());
+    let mut state = Refilling::new(&LIMITS);
+    let left = || SourceStats::of(&supply.demand, Remaining::Keys(0), None).tag_left;
+    let granted = |start, end| granted(Residue::ALL, start, end);
+    assert_eq!(left(), None);
+    assert!(accept(&supply, &mut state, &granted(1, 11), 0));
+    assert_eq!(left(), Some(990));
+    // A rest that was handed back lies below the bound.
+    let mut rest = granted(11, 21);
+    rest.row.number = 501;
+    rest.was_returned = true;
+    assert!(accept(&supply, &mut state, &rest, 0));
+    assert_eq!(left(), Some(500));
+    let mut of_key_port = granted(501, 511);
+    of_key_port.id_max = None;
+    assert!(accept(&supply, &mut state, &of_key_port, 0));
+    assert_eq!(left(), Some(500));
+    let exhausted = TagExhausted { at: 1_000 };
+    tell_exhausted(&supply, exhausted, 600);
+    assert_eq!(left(), Some(500), "fewer may be had");
+    tell_exhausted(&supply, exhausted, 0);
+    assert_eq!(left(), Some(0));
 }
