@@ -18,6 +18,9 @@ use crate::failure::{Failure, OrRaise};
 use crate::identity::claims;
 use crate::server::{process, relation};
 
+/// A subscription carries rows and TRUNCATE, and nothing else that is refused here.
+const ROWS_HINT: &str = "Use the functions in schema keywright. Where a subscription does it, publish your own tables only, by a new publication (FOR TABLES IN SCHEMA, or by name) and ALTER SUBSCRIPTION ... SET PUBLICATION.";
+
 /// Called before rows of keywright.tag and keywright.node are changed or deleted, and before the tables are truncated, whoever
 /// does it.
 #[pg_trigger(sql = false)]
@@ -28,7 +31,7 @@ fn keywright_only_by_functions<'a>(
         statements::is_own() || process::runs_extension_script() || is_of_elsewhere(trigger);
     is_allowed
         .then_some(())
-        .ok_or_else(|| refused("the rows of its tables"))
+        .ok_or_else(|| refused("the rows of its tables").hint(ROWS_HINT))
         .or_raise();
     // What the server goes on with: the new row, or the one to be deleted.
     Ok(trigger.new().or_else(|| trigger.old()))
@@ -191,5 +194,5 @@ fn refused(what: &str) -> Failure {
         Cause::OwnTables,
         format!("only keywright's functions change {what}: ids could come twice"),
     )
-    .hint("Use the functions in schema keywright. Where a subscription does it, publish your own tables only, by a new publication (FOR TABLES IN SCHEMA, or by name) and ALTER SUBSCRIPTION ... SET PUBLICATION.")
+    .hint("Use the functions in schema keywright.")
 }
