@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{builder, text_rows};
-use keywright_testkit::{Result, SharedServer, query_i64};
+use common::{builder, database, text_rows};
+use keywright_testkit::{Result, SharedServer, WAIT_MAX, query_i64, wait_until};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();
@@ -145,5 +145,41 @@ fn what_stops_all_snowflake_ids_is_a_finding() -> Result<()> {
     assert_eq!(severity(&mut late, "worker id")?, "ok");
     late.batch_execute("SET keywright.clock_policy = 'spare_worker'")?;
     assert_eq!(severity(&mut late, "layout")?, "error");
+    Ok(())
+}
+
+/// Whoever has an alert on the view hears nothing of a database that has tags only, and hears of one that has lost its worker id.
+#[test]
+fn a_worker_id_is_missed_where_snowflake_ids_were_issued() -> Result<()> {
+    let shared = SERVER.database(builder)?;
+    let server = shared.server();
+    let tag = "SELECT keywright.create_tag('orders'); SELECT next_biz_id('orders')";
+    let mut original = database(server, "tags_only", tag)?;
+    let wrong =
+        "SELECT name, severity, detail FROM keywright.health WHERE NOT ok AND name <> 'fsync'";
+    let found = text_rows(&mut original, wrong)?;
+    assert!(found.is_empty(), "{found:?}");
+    let worker = "SELECT severity, detail, hint FROM keywright.health WHERE name = 'worker id'";
+    let row = text_rows(&mut original, worker)?.concat();
+    assert_eq!(row[0], "info", "{row:?}");
+    assert!(row[1].starts_with("this database has no worker id"));
+    assert!(row[2].contains("keywright.set_worker_id"), "{row:?}");
+    original.batch_execute(
+        "SELECT keywright.set_worker_id(620, unused => true); SELECT snowflake_id()",
+    )?;
+    assert_eq!(severity(&mut original, "worker id")?, "ok");
+    drop(original);
+    let mut admin = server.client("postgres")?;
+    wait_until("the end of the last session", WAIT_MAX, || {
+        let copy = "CREATE DATABASE copy TEMPLATE tags_only";
+        Ok(admin.batch_execute(copy).is_ok())
+    })?;
+    let mut original = server.client("tags_only")?;
+    original.batch_execute("SECURITY LABEL FOR keywright ON DATABASE tags_only IS NULL")?;
+    for client in [&mut original, &mut server.client("copy")?] {
+        let row = text_rows(client, worker)?.concat();
+        assert_eq!(row[0], "warning", "{row:?}");
+        assert_eq!(row[1], "this database has no worker id");
+    }
     Ok(())
 }

@@ -18,12 +18,13 @@ use pgrx::spi::Spi;
 use pgrx::{name, pg_extern};
 
 use crate::cache::time_entry;
-use crate::catalog::{cached, damage, node};
+use crate::catalog::{cached, damage, node, sequences};
 use crate::failure::{Failure, OrRaise};
-use crate::identity::bounds::Sequences;
+use crate::identity::bounds::{self, Sequences};
 use crate::identity::promotion::{self, Kept, Status};
 use crate::identity::{numbers, register};
-use crate::server::{clock, process, timestamp};
+use crate::refill::fed_mark;
+use crate::server::{clock, process, sequence, timestamp};
 use crate::settings;
 use crate::shmem::key::{Source, TimeKey, TimeKind};
 use crate::shmem::reuse;
@@ -225,10 +226,14 @@ fn worker() -> Result<Finding, Failure> {
     let worker = numbers::worker(&layout)
         .and_then(|worker| may_issue(Number::Worker(worker.get())).map(|()| worker));
     let advice = own_advice(worker.as_ref().err());
+    let is_unset = matches!(&worker, Err(failure) if failure.cause() == Cause::WorkerIdUnset);
+    // A database of tags alone needs none, and an alert would stay for good.
+    let is_unneeded = is_unset && !may_have_issued_snowflakes()?;
     Ok(Finding {
         severity: match &worker {
             Ok(_) => Severity::Ok,
-            Err(failure) if failure.cause() == Cause::WorkerIdUnset => Severity::Warning,
+            Err(_) if is_unneeded => Severity::Info,
+            Err(_) if is_unset => Severity::Warning,
             Err(_) => Severity::Error,
         },
         detail: match worker {
@@ -237,13 +242,23 @@ fn worker() -> Result<Finding, Failure> {
                 worker.get(),
                 layout.worker_id_max()
             ),
+            Err(failure) if is_unneeded => format!(
+                "{}, and nothing says that it ever had one or issued snowflake ids",
+                failure.message()
+            ),
             Err(failure) => failure.message().to_owned(),
         },
         hint: advice.unwrap_or_else(|| {
-            "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere; where a store assigns \
-             them, keywright worker assign.".into()
+            "Before snowflake ids are issued, run SELECT keywright.set_worker_id(n) with an id that no other database has, here or \
+             elsewhere; where a store assigns them, keywright worker assign.".into()
         }),
     })
+}
+
+/// Whether a bound or a note tells of snowflake ids, or the mark of a hand-over: also those of the original of a copy or a dump.
+fn may_have_issued_snowflakes() -> Result<bool, Failure> {
+    let key_space = sequences::named(fed_mark::KEY_SPACE)?;
+    Ok(bounds::is_noted(TimeKind::Snowflake)? || sequence::last(key_space).is_some())
 }
 
 /// What the failure itself says to do: where another number would mend nothing, or where it says which one.

@@ -264,6 +264,14 @@ fn a_fed_database_issues_nothing_of_its_own() -> Result<()> {
     native.batch_execute("SELECT keywright.set_snowflake_source('native')")?;
     assert_eq!(query_i64(&mut native, WORKER)?, 5);
     assert!(query_i64(&mut native, NEXT)? > before);
+    // One that has none of its own misses it.
+    ask(&mut client)?;
+    let wanted = demand(&mut feeder)?;
+    hand_over(&mut feeder, &wanted, KEY_SPACE, (901, from_ms, until_ms))?;
+    assert_eq!(query_i64(&mut client, WORKER)?, 901);
+    client.batch_execute("SELECT keywright.set_snowflake_source('native')")?;
+    let health = "SELECT severity FROM keywright.health WHERE name = 'worker id'";
+    assert_eq!(query_text(&mut client, health)?, "warning");
     let wrong = client.batch_execute("SELECT keywright.set_snowflake_source('elsewhere')");
     expect_cause(wrong, Cause::ArgumentOutOfRange, "native or fed");
     feeder.batch_execute("CREATE ROLE other")?;
