@@ -173,8 +173,8 @@ impl Feeding {
             let tags = demands
                 .iter()
                 .map(|demand| Subject::Tag(demand.tag.clone()));
-            let owners = times.iter().map(|demand| Subject::Database(demand.owner()));
-            feeder.wanted_by(tags.chain(owners));
+            let databases = times.iter().map(|demand| demand.subject(None));
+            feeder.wanted_by(tags.chain(databases));
             for demand in demands {
                 self.serve(&server, &demand).await?;
             }

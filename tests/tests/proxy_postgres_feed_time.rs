@@ -280,7 +280,9 @@ fn what_is_in_the_way_of_feeding_time_is_told() -> Result<()> {
     assert_eq!(refused.routine(), Some("not_fed"));
     wait_until("what the program says", WAIT_MAX, || {
         Ok(program.log().contains("and the database's is"))
-    })
+    })?;
+    assert_has(&program.log(), &["subject=database \"shop\" ("]);
+    Ok(())
 }
 
 /// A file that is put back as it was: while a database lives that knows better nothing is handed over before the owner says so, and nothing comes

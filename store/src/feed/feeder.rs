@@ -85,8 +85,8 @@ impl Feeder {
     }
 
     pub(super) fn succeeded(&self, subject: &Subject) {
-        let was_in_trouble = self.lock().succeeded(subject);
-        if was_in_trouble {
+        let known = self.lock().succeeded(subject);
+        if let Some(subject) = known {
             info!(server = self.settings.address, %subject, "feeding again");
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use keywright_core::{Cause, Layout, Tag};
 use tokio::time::timeout;
 
+use super::trouble::{Database, Subject};
 use crate::engine::error::StoreError;
 use crate::engine::postgres::PostgresLink;
 use crate::engine::value::{Row, Value, column, values};
@@ -28,6 +29,10 @@ const TIME_DEMAND: &str = "SELECT incarnation, system, database::text, sequence:
 const FEED_TIME: &str = "SELECT keywright.feed_time(?, ?, ?, ?, ?, ?, ?, ?, ?)::text";
 
 const HANDED_TIME: &str = "SELECT worker_id, until_ms, key_space FROM keywright.handed_time()";
+
+/// As text, or not at all: each database has its names in an encoding of its own.
+const DATABASE_NAME: &str =
+    "SELECT datname::text AS name FROM pg_catalog.pg_database WHERE oid = ?";
 
 /// What else is executed where snowflake ids are fed.
 const MAY_FEED_TIME: &str = "SELECT pg_catalog.has_function_privilege('keywright.time_demand()', 'EXECUTE') \
@@ -91,7 +96,16 @@ impl TimeDemand {
         format!("{system} {database} {incarnation}")
     }
 
-    /// The same for people.
+    /// What troubles of it concern.
+    pub(super) fn subject(&self, name: Option<String>) -> Subject {
+        Subject::Database(Database {
+            owner: self.owner(),
+            oid: self.database.clone(),
+            name,
+        })
+    }
+
+    /// The owner for people.
     pub(super) fn holder(&self, address: &str) -> String {
         format!("database {} of {address}", self.database)
     }
@@ -229,6 +243,13 @@ impl Server {
         let rows = self.ask(TIME_DEMAND, Vec::new()).await;
         let demands = rows.and_then(|rows| rows.iter().map(time_demand).collect());
         demands.map_err(|error| failure(&self.address, &error))
+    }
+
+    /// The name of the database that wants time, for people: `None` if the server does not tell it.
+    pub(super) async fn name_of(&self, demand: &TimeDemand) -> Option<String> {
+        let oid = values![demand.database.as_str()];
+        let rows = self.ask(DATABASE_NAME, oid).await.ok()?;
+        column(rows.first()?, "name").ok()
     }
 
     /// Until when each worker id was handed over, as far as it knows, with the mark of its key space; 0: not known.

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use tracing::debug;
 
 use super::server::{Refused, Server, TimeDemand};
-use super::trouble::Subject;
 use super::{Feeding, Pause};
 use crate::failure::Failure;
 use crate::lease::fed::TimeAsker;
@@ -30,17 +29,17 @@ impl Feeding {
             Ok(granted) => self.hand_time_over(server, demand, &granted).await?,
             Err(failure) => Err(failure),
         };
-        let subject = Subject::Database(owner.clone());
-        if served.is_ok() {
+        let Err(failure) = served else {
             self.databases.remove(&owner);
-            self.feeder.succeeded(&subject);
+            self.feeder.succeeded(&demand.subject(None));
             return Ok(());
-        }
+        };
+        let subject = demand.subject(server.name_of(demand).await);
         let pause = self
             .databases
             .entry(owner)
             .or_insert_with(|| Pause::new(&self.limits));
-        pause.note(served, &subject, &self.feeder);
+        pause.note(Err(failure), &subject, &self.feeder);
         Ok(())
     }
 

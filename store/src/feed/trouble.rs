@@ -1,5 +1,6 @@
 //! What keeps a server from being fed, by what it concerns: each has its own, which nothing but its own success ends.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -21,8 +22,50 @@ pub(super) enum Subject {
     Connection,
     /// One tag.
     Tag(Tag),
-    /// One database whose snowflake ids are fed, by the owner of its lease.
-    Database(String),
+    /// One database whose snowflake ids are fed.
+    Database(Database),
+}
+
+/// A database whose snowflake ids are fed. The owner of its lease says which one it is; the others are for people, and a name may change, or not be known.
+#[derive(Debug, Clone)]
+pub(super) struct Database {
+    pub(super) owner: String,
+    /// Its object id on the server.
+    pub(super) oid: String,
+    pub(super) name: Option<String>,
+}
+
+impl PartialEq for Database {
+    fn eq(&self, other: &Self) -> bool {
+        self.owner == other.owner
+    }
+}
+
+impl Eq for Database {}
+
+impl PartialOrd for Database {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Database {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.owner.cmp(&other.owner)
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owner, oid, name } = self;
+        match name {
+            Some(name) => write!(formatter, "database \"{name}\" ({owner})"),
+            None => write!(
+                formatter,
+                "database with object id {oid}, see pg_database ({owner})"
+            ),
+        }
+    }
 }
 
 impl fmt::Display for Subject {
@@ -30,7 +73,7 @@ impl fmt::Display for Subject {
         match self {
             Self::Connection => formatter.write_str("connection"),
             Self::Tag(tag) => write!(formatter, "tag \"{tag}\""),
-            Self::Database(owner) => write!(formatter, "database {owner}"),
+            Self::Database(database) => database.fmt(formatter),
         }
     }
 }
@@ -67,9 +110,10 @@ impl Troubles {
         known.is_none()
     }
 
-    /// The subject was fed. Returns whether it was in trouble.
-    pub(super) fn succeeded(&mut self, subject: &Subject) -> bool {
-        self.0.remove(subject).is_some()
+    /// The subject was fed. Returns it, as it was known, if it was in trouble.
+    pub(super) fn succeeded(&mut self, subject: &Subject) -> Option<Subject> {
+        let (known, _) = self.0.remove_entry(subject)?;
+        Some(known)
     }
 
     /// These want something now. Returns the subjects whose trouble ends because they have wanted nothing for long.
@@ -170,10 +214,10 @@ mod tests {
         let mut troubles = Troubles::default();
         let (orders, bills) = (tag("orders"), tag("bills"));
         assert!(troubles.failed(&orders, "exhausted".to_owned()));
-        assert!(!troubles.succeeded(&bills), "it was in no trouble");
+        assert_eq!(troubles.succeeded(&bills), None, "it was in no trouble");
         assert!(!troubles.failed(&orders, "exhausted".to_owned()));
         assert_eq!(troubles.first(), Some("exhausted"));
-        assert!(troubles.succeeded(&orders));
+        assert!(troubles.succeeded(&orders).is_some());
         assert_eq!(troubles.first(), None);
         assert!(troubles.failed(&orders, "exhausted".to_owned()), "again");
     }
@@ -184,8 +228,34 @@ mod tests {
         let (orders, bills) = (tag("orders"), tag("bills"));
         assert!(troubles.failed(&orders, AWAY.to_owned()));
         assert!(!troubles.failed(&bills, AWAY.to_owned()));
-        assert!(troubles.succeeded(&orders));
+        assert!(troubles.succeeded(&orders).is_some());
         assert_eq!(troubles.first(), Some(AWAY), "of the other");
+    }
+
+    #[test]
+    fn a_database_is_told_by_its_name() {
+        let database = |owner: &str, name: Option<&str>| {
+            Subject::Database(Database {
+                owner: owner.to_owned(),
+                oid: "17448".to_owned(),
+                name: name.map(str::to_owned),
+            })
+        };
+        let named = "database \"shop\" (77 17448 ab)";
+        let shop = database("77 17448 ab", Some("shop"));
+        assert_eq!(shop.to_string(), named);
+        let unnamed = database("77 17448 ab", None);
+        assert_eq!(
+            unnamed.to_string(),
+            "database with object id 17448, see pg_database (77 17448 ab)"
+        );
+        // Who is fed again, or wants nothing any more, is told by the name that was found when it failed.
+        let mut troubles = Troubles::default();
+        assert!(troubles.failed(&shop, AWAY.to_owned()));
+        let of_another_life = database("77 17448 cd", None);
+        assert_eq!(troubles.succeeded(&of_another_life), None);
+        let known = troubles.succeeded(&unnamed);
+        assert_eq!(known.map(|known| known.to_string()).as_deref(), Some(named));
     }
 
     #[test]
@@ -203,6 +273,6 @@ mod tests {
         assert!(over.is_empty(), "{over:?}");
         let over = troubles.wanted_by(nobody(), later + UNWANTED);
         assert_eq!(over, [orders]);
-        assert!(troubles.succeeded(&Subject::Connection));
+        assert!(troubles.succeeded(&Subject::Connection).is_some());
     }
 }
