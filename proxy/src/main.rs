@@ -12,6 +12,7 @@
 
 mod command;
 
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -60,7 +61,9 @@ enum Command {
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        // It would say on standard error that standard error cannot be written, and panic over that.
+        .log_internal_errors(false)
+        .with_writer(stderr)
         // Whatever features it is built with: most logs are read in files.
         .with_ansi(false)
         .event_format(EventLines::default())
@@ -90,7 +93,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Whether anybody can read it or not.
+            let _ = writeln!(stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }

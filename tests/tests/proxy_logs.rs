@@ -1,5 +1,8 @@
-//! What the proxy logs without being asked for more holds neither statements nor passwords, whatever goes wrong.
+//! What the proxy logs without being asked for more holds neither statements nor passwords, whatever goes wrong. Nothing depends on the log.
 
+use std::process::Command;
+
+use keywright_testkit::redis::RespClient;
 use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, make_store,
     wait_until,
@@ -137,5 +140,43 @@ fn passwords_of_the_configuration_are_not_shown() -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("password: unknown option"), "{said}");
     assert!(!said.contains(SECRET), "{said}");
+    Ok(())
+}
+
+/// The same program, with its log on a disk that is full.
+fn on_a_full_disk(program: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" \"$@\" 2>/dev/full"]);
+    shell.arg(program.get_program()).args(program.get_args());
+    shell
+}
+
+/// It was the end of the program, and of all its clients, with the first line that could not be written.
+#[test]
+fn a_log_that_cannot_be_written_stops_nothing() -> Result<()> {
+    let mut server = Upstream::start(Flavour::MariaDb)?;
+    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store);
+    config.key_ports = vec!["keys = { orders = \"segment:orders\" }\n".to_owned()];
+    let mut proxy = ProxyProcess::start(config)?;
+    assert!(proxy.stop()?.success());
+    proxy.begin_by(|program| on_a_full_disk(&program))?;
+    let port = proxy.key_port()?;
+    let gives = |words: &str| {
+        let client = RespClient::connect(port);
+        let given = client.and_then(|mut client| client.say(words)?.integer());
+        given.is_ok()
+    };
+    wait_until("keys", WAIT_MAX, || Ok(gives("INCR orders")))?;
+    // Clean, or the store would have gone back.
+    server.stop()?;
+    wait_until("the end of the keys", WAIT_MAX, || {
+        Ok(!gives("INCRBY orders 1000"))
+    })?;
+    assert!(Wire::connect_tcp(proxy.port(), &Login::root("keywright")).is_err());
+    assert!(proxy.is_running()?, "it ended with its log");
+    server.restart()?;
+    wait_until("keys again", WAIT_MAX, || Ok(gives("INCR orders")))?;
+    assert!(proxy.stop()?.success());
     Ok(())
 }

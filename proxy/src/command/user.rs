@@ -1,6 +1,6 @@
 //! `user`: users of key ports, and what they may.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _, stdin};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _, stderr, stdin};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
@@ -156,7 +156,9 @@ impl Password {
             }
             None => {
                 if stdin().is_terminal() {
-                    eprintln!(
+                    // Who knows without is not kept from it.
+                    let _ = writeln!(
+                        stderr(),
                         "The password, and Enter (it is shown; --password-file reads a file):"
                     );
                 }
@@ -245,7 +247,8 @@ impl List {
         with_store(&self.file, async |keys| {
             let users = keys.users().await.map_err(failed)?;
             for row in users.left_out() {
-                eprintln!("{row}; it is left out");
+                // The list is worth printing without.
+                let _ = writeln!(stderr(), "{row}; it is left out");
             }
             match self.format {
                 Format::Text => print!("{}", lines(&users)),
