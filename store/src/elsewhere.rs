@@ -106,7 +106,7 @@ pub(crate) async fn stands(
                 tags: vec![of.tag.clone()],
             };
             let looked = store
-                .run(look)
+                .run_in_turn(look)
                 .await
                 .map_err(|error| store.failure(&error))?;
             let mut refused = looked.refused.iter();
@@ -118,7 +118,7 @@ pub(crate) async fn stands(
             );
         }
         let is_own = store.dialect.is_own();
-        let found = store.run(ReadHome(of)).await;
+        let found = store.run_in_turn(ReadHome(of)).await;
         let found = found.map_err(|error| store.failure(&error))??;
         Ok(match found {
             None => Stands::Nothing,

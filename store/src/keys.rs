@@ -217,10 +217,15 @@ impl Keys {
         &self,
         transaction: impl Transaction<T> + 'static,
     ) -> Result<T, Failure> {
-        self.run_within(self.0.settings.limits.store_ms_max, transaction)
-            .await
+        let store = Arc::clone(&self.0.store);
+        let transaction = self.0.runtime.spawn(async move {
+            let result = store.run(transaction).await;
+            result.map_err(|error| store.failure(&error))
+        });
+        transaction.await.unwrap_or_else(broken_off)
     }
 
+    /// The same within so many milliseconds.
     async fn run_within<T: Send + 'static>(
         &self,
         ms: u64,

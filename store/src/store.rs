@@ -40,6 +40,7 @@ pub(crate) mod tag_left;
 pub(crate) mod tag_read;
 pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
+pub(crate) mod turns;
 mod uptime;
 pub(crate) mod user_admin;
 pub(crate) mod user_rows;
@@ -54,10 +55,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use keywright_core::Tag;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
 
 use former::RecordedOn;
+use turns::Turns;
 
 pub(crate) use crate::engine::Link;
 pub(crate) use crate::engine::error::StoreError;
@@ -75,6 +77,9 @@ use crate::settings::{HiddenTags, Limits, StoreSettings, TagDefaults};
 
 /// How long it may take to change a store that was restored: all its tags and leases in one transaction.
 const RESTORED_MS_MAX: u64 = 60_000;
+
+/// The part of a limit that is left to the transaction, however long it had to wait for one of the store's connections: this divides it.
+const LEFT_DIVISOR: u64 = 4;
 
 /// The largest bound of each tag that was seen, with the key space of which it is.
 type Bounds = HashMap<Tag, (String, u64)>;
@@ -96,7 +101,10 @@ pub(crate) struct Store {
     pub(crate) others: Vec<OtherStore>,
     limits: Limits,
     idle: Mutex<Vec<Link>>,
+    /// Connections that may be used or begun.
     free: Semaphore,
+    /// Whose turn it is, of those of whom there may be as many as tags.
+    pub(crate) turns: Turns,
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
     /// The same with the key space of which it is, also by what a file of this machine says.
@@ -129,6 +137,7 @@ impl Store {
             limits: settings.limits,
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(connections_max),
+            turns: Turns::new(connections_max, settings.limits.store_ms_max),
             seen: Mutex::default(),
             bounds: Mutex::default(),
             losses: Losses::default(),
@@ -141,26 +150,57 @@ impl Store {
 
     /// Runs one transaction, within the time limit; again, where nothing was done because others came first. A connection on which anything failed is not used again: what it was
     /// told last may still be under way.
+    ///
+    /// It waits for one of the store's connections first, no longer than a transaction may last. Its own time begins then.
     pub(crate) async fn run<T>(&self, transaction: impl Transaction<T>) -> Result<T, StoreError> {
-        self.run_within(self.limits.store_ms_max, transaction).await
+        let ms = self.limits.store_ms_max;
+        let permit = self.permit(ms, ms).await?;
+        let time = Duration::from_millis(ms);
+        self.run_on(permit, (time, ms), transaction).await
     }
 
-    /// The same within so many milliseconds.
+    /// The same within so many milliseconds, with the wait for a connection.
     pub(crate) async fn run_within<T>(
         &self,
         ms: u64,
         transaction: impl Transaction<T>,
     ) -> Result<T, StoreError> {
+        let end = Instant::now() + Duration::from_millis(ms);
+        // Whoever begins a connection has time for it.
+        let permit = self.permit(ms - ms / LEFT_DIVISOR, ms).await?;
+        let time = end.saturating_duration_since(Instant::now());
+        if time.is_zero() {
+            return Err(StoreError::Crowded { ms });
+        }
+        self.run_on(permit, (time, ms), transaction).await
+    }
+
+    /// The right to one connection. Whoever has none has begun none: servers that count connections which break off before the login shut out the host.
+    /// Nothing is known of the store by it. `limit_ms`: what the error says.
+    async fn permit(&self, ms: u64, limit_ms: u64) -> Result<SemaphorePermit<'_>, StoreError> {
+        match timeout(Duration::from_millis(ms), self.free.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            // Nobody closes it.
+            Ok(Err(_)) | Err(_) => Err(StoreError::Crowded { ms: limit_ms }),
+        }
+    }
+
+    /// Runs one transaction within a time. What is said of one that takes longer names a limit, milliseconds.
+    async fn run_on<T>(
+        &self,
+        _permit: SemaphorePermit<'_>,
+        (time, ms): (Duration, u64),
+        transaction: impl Transaction<T>,
+    ) -> Result<T, StoreError> {
         let mut let_in = false;
         let run = async {
-            let _permit = self.free.acquire().await;
             let mut link = self.link().await?;
             let_in = true;
             let result = until_done(&transaction, &mut link).await?;
             self.keep(link);
             Ok(result)
         };
-        let result = match timeout(Duration::from_millis(ms), run).await {
+        let result = match timeout(time, run).await {
             Ok(result) => result,
             Err(_) => Err(self.engine().late(ms)),
         };

@@ -12,9 +12,14 @@ use super::redis::error::RedisError;
 /// Why a transaction failed. Whatever it had sent may or may not have been done.
 #[derive(Debug, ThisError)]
 pub(crate) enum StoreError {
-    /// It took too long, or no connection came free.
+    /// It took too long.
     #[error("no answer within {ms} ms")]
     TimedOut { ms: u64 },
+    /// Its turn did not come. Nothing was sent.
+    #[error(
+        "too many transactions wait for the store's connections: none came free within {ms} ms"
+    )]
+    Crowded { ms: u64 },
     /// Refused by the server, or the connection failed.
     #[error("{}", innermost(.0))]
     Client(mysql_async::Error),
@@ -118,6 +123,7 @@ impl StoreError {
             }
             Self::Postgres(error) => error.code().map(Refusal::of_postgres),
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Client(_)
             | Self::Etcd(_)
             | Self::File(_)
@@ -135,6 +141,7 @@ impl StoreError {
             Self::Etcd(error) => error.is_answer(),
             Self::File(error) => error.is_answer(),
             Self::Redis(error) => error.is_answer(),
+            Self::Crowded { ms: _ } => false,
             Self::TimedOut { ms: _ } | Self::Client(_) | Self::Postgres(_) => self.is_refusal(),
         }
     }
@@ -145,6 +152,7 @@ impl StoreError {
             Self::Etcd(error) => error.is_refusal(),
             Self::Redis(error) => error.is_refusal(),
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Client(_)
             | Self::Postgres(_)
             | Self::File(_)
@@ -164,6 +172,7 @@ impl StoreError {
         match self {
             Self::Postgres(error) => error.code().is_some_and(|state| STATES.contains(state)),
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Client(_)
             | Self::Etcd(_)
             | Self::File(_)
@@ -193,6 +202,7 @@ impl StoreError {
         match self {
             Self::Etcd(error) => error.is_denied(),
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Client(_)
             | Self::Postgres(_)
             | Self::File(_)
@@ -210,6 +220,7 @@ impl StoreError {
             Self::File(error) => error.is_missing_table(),
             Self::Client(_) => self.refusal() == Some(Refusal::NoTable),
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Postgres(_)
             | Self::Redis(_)
             | Self::Warned
@@ -224,6 +235,7 @@ impl StoreError {
             Self::Etcd(error) => error.is_duplicate(),
             Self::File(error) => error.is_duplicate(),
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Redis(_)
             | Self::Client(_)
             | Self::Postgres(_)
@@ -248,6 +260,7 @@ impl StoreError {
                 }
             }
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Client(_)
             | Self::Postgres(_)
             | Self::Etcd(_)
@@ -266,6 +279,7 @@ impl StoreError {
             Self::File(error) => error.cause(),
             Self::Redis(error) => error.cause(),
             Self::TimedOut { ms: _ }
+            | Self::Crowded { ms: _ }
             | Self::Client(_)
             | Self::Postgres(_)
             | Self::Warned
@@ -287,6 +301,10 @@ impl StoreError {
             (Self::TimedOut { ms: _ }, None) => Some(
                 "is the server there, and the address in url of [store] right? if it answers others, a session may hold a lock on what is asked \
                  for: end that session",
+            ),
+            (Self::Crowded { ms: _ }, None) => Some(
+                "does the server answer late, or does a session hold a lock on what is asked for? if it only has much to do, raise connections_max of \
+                 [store]",
             ),
             (Self::Client(_) | Self::Postgres(_), None) => {
                 Some("is the server there, and the address in url of [store] right?")

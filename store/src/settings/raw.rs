@@ -50,7 +50,7 @@ pub struct RawStoreSettings {
     pub tls_cert_file: Option<PathBuf>,
     /// The key of that certificate, PEM.
     pub tls_key_file: Option<PathBuf>,
-    /// Most connections to the store.
+    /// Most connections to the store. Where there are several, reservations leave one to everything else: leases, looks, the switch.
     #[schemars(range(min = 1, max = 64))]
     pub connections_max: u32,
     /// The longest time of one transaction in the store, with connecting, milliseconds.

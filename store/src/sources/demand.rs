@@ -352,6 +352,14 @@ impl Demand {
         self.answered.notify_waiters();
     }
 
+    /// Returns when no key is issued any more.
+    pub(crate) async fn closed(&self) {
+        while !self.is_closed() {
+            // A wake-up that is swallowed here is made up for as in `pause`.
+            self.wake.notified().await;
+        }
+    }
+
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)

@@ -1,13 +1,14 @@
 //! The store fails: killed, stopped, unreachable, replies lost.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::RawStoreSettings;
 use keywright_testkit::Result;
 use nix::sys::signal::Signal;
+use tokio::net::TcpListener;
 
 use crate::common::{
     Engine, IssuedLog, Schema, open, own_server, raw, runtime, segment, small_steps, tag,
@@ -97,6 +98,58 @@ fn a_stopped_server_hangs_nobody() -> Result<()> {
         assert_eq!(refused.cause(), Cause::StoreUnavailable, "{refused}");
         assert!(took < Duration::from_secs(15), "{took:?}");
         assert!(handing_back < Duration::from_secs(15), "{handing_back:?}");
+        Ok(())
+    })
+}
+
+/// A server counts connections that break off before the login, and shuts the host out when there are too many in a row. Each tag made one, all at the same moment.
+#[test]
+fn many_tags_begin_no_more_connections_than_may_be_there() -> Result<()> {
+    const TAGS: usize = 300;
+    const STORE_MS_MAX: u64 = 500;
+    runtime()?.block_on(async {
+        let mute = TcpListener::bind("127.0.0.1:0").await?;
+        let port = mute.local_addr()?.port();
+        let begun = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&begun);
+        tokio::spawn(async move {
+            let mut kept = Vec::new();
+            while let Ok((client, _)) = mute.accept().await {
+                kept.push(client);
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let settings = RawStoreSettings {
+            connections_max: 1,
+            store_ms_max: STORE_MS_MAX,
+            ..raw(port, "keywright")
+        };
+        let keys = open(&settings)?;
+        let started = Instant::now();
+        for number in 0..TAGS {
+            keys.source(&segment(&format!("orders{number}")))?;
+        }
+        until("the trouble of all", || {
+            let stats = keys.stats();
+            stats.len() == TAGS && stats.iter().all(|of| of.trouble.is_some())
+        })
+        .await;
+        let begun = begun.load(Ordering::Relaxed);
+        let most = 1 + u64::try_from(started.elapsed().as_millis())? / STORE_MS_MAX;
+        assert!(
+            (1..=most).contains(&begun),
+            "{begun} connections, of {most}"
+        );
+        for of in keys.stats() {
+            let trouble = of.trouble.unwrap_or_default();
+            let is_told = trouble.contains("no answer within 500 ms")
+                || trouble.contains("too many transactions wait for the store's connections");
+            assert!(is_told, "{trouble}");
+        }
+        let stopped = Instant::now();
+        keys.hand_back().await;
+        let stopping = stopped.elapsed();
+        assert!(stopping < Duration::from_secs(15), "{stopping:?}");
         Ok(())
     })
 }

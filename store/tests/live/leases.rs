@@ -1,13 +1,15 @@
 //! Worker ids: leased, taken over, lost.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use keywright_core::{Cause, KeyBatch, Preset};
 use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source};
-use keywright_testkit::Result;
+use keywright_testkit::{Flavour, Result, Upstream};
 
 use crate::common::{
-    Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, take_by_each, until,
+    Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, segment, small_steps,
+    tag, take_by_each, until,
 };
 use crate::forwarder::Forwarder;
 use crate::manual_clock::{ManualClock, NOW_MS, on_worker, open_at};
@@ -113,6 +115,51 @@ fn a_worker_id_insisted_on_is_leased_too(engine: Engine) -> Result<()> {
             .unwrap_err();
         assert_eq!(refused.cause(), Cause::WorkerIdInUse, "{refused}");
         assert_eq!(second.worker_id(), None);
+        Ok(())
+    })
+}
+
+/// All refills hang, and there are more of them than connections.
+#[test]
+fn a_lease_stands_behind_no_refill() -> Result<()> {
+    const TAGS: usize = 20;
+    const STORE_MS_MAX: u64 = 10_000;
+    let schema = Schema::new("kw_lease_crowd")?;
+    let mut locker = Upstream::shared(Flavour::MariaDb)?.wire(&schema.name)?;
+    runtime()?.block_on(async {
+        let names: Vec<String> = (0..TAGS).map(|number| format!("orders{number}")).collect();
+        let maker = open(&schema.raw())?;
+        maker.init().await?;
+        for name in &names {
+            maker.create_tag(&tag(name), &small_steps(100)).await?;
+        }
+        locker.run("LOCK TABLES keywright_segment WRITE")?;
+        let settings = RawStoreSettings {
+            connections_max: 2,
+            store_ms_max: STORE_MS_MAX,
+            ..schema.raw()
+        };
+        let keys = open(&settings)?;
+        for name in &names {
+            keys.source(&segment(name))?;
+        }
+        let waiting = format!(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{}' AND state LIKE 'Waiting for table%'",
+            schema.name
+        );
+        until("a refill that hangs", || {
+            schema.number(&waiting).is_ok_and(|count| count > 0)
+        })
+        .await;
+        let began = Instant::now();
+        keys.source(&KeySpec::Snowflake)?.take(1, true).await?;
+        let took = began.elapsed();
+        assert!(took < Duration::from_millis(STORE_MS_MAX), "{took:?}");
+        locker.run("UNLOCK TABLES")?;
+        // And none of the others is left behind.
+        for name in &names {
+            keys.source(&segment(name))?.take(1, true).await?;
+        }
         Ok(())
     })
 }

@@ -1,5 +1,7 @@
 //! The task that refills the ranges of a tag.
 
+mod turn;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,10 +19,11 @@ use crate::reserve::StepTrack;
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
 use crate::sources::left::cannot_follow;
-use crate::store::Store;
 use crate::store::gone_back::GoneBack;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
+use crate::store::{Store, StoreError};
 use crate::tag_order::TagOrder;
+use turn::{NoTurn, turn};
 
 /// Why ranges are dropped that would have been given.
 const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";
@@ -75,8 +78,7 @@ pub(crate) async fn run(
         if supply.demand.rests() {
             continue;
         }
-        let need = supply.demand.need();
-        if supply.is_full(need) && !state.is_away {
+        if lacking(&supply, &state).is_none() {
             supply.demand.succeeded();
             continue;
         }
@@ -91,11 +93,40 @@ pub(crate) async fn run(
             supply.demand.pause(state.backoff.failed()).await;
             continue;
         }
-        if !refill(&supply, &store, &mut state, need).await {
+        let its_turn = match turn(&supply.demand, &store, state.last.is_none()).await {
+            Ok(its_turn) => its_turn,
+            Err(NoTurn::Closed) => continue,
+            Err(NoTurn::Crowded(error)) => {
+                had_no_turn(&supply, &store, &mut state, &error);
+                supply.demand.ask();
+                pause(&supply, &mut state).await;
+                continue;
+            }
+        };
+        // More may be waited for by now, or nothing.
+        let Some(need) = lacking(&supply, &state) else {
+            supply.demand.succeeded();
+            continue;
+        };
+        let is_done = refill(&supply, &store, &mut state, need).await;
+        drop(its_turn);
+        if !is_done {
             supply.demand.ask();
             pause(&supply, &mut state).await;
         }
     }
+}
+
+/// For how many keys somebody waits, if there is something to reserve.
+fn lacking(supply: &SegmentSupply, state: &Refilling) -> Option<u64> {
+    let need = supply.demand.need();
+    (!supply.is_full(need) || state.is_away).then_some(need)
+}
+
+/// The store was not asked.
+fn had_no_turn(supply: &SegmentSupply, store: &Store, state: &mut Refilling, error: &StoreError) {
+    let was_away = std::mem::replace(&mut state.is_away, true);
+    unanswered(supply, store.failure(error), was_away);
 }
 
 /// Whether tables have left the keys: nothing is asked for before a generation is followed.
