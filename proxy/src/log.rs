@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
@@ -11,6 +11,16 @@ use tracing_subscriber::registry::LookupSpan;
 const FURTHER_LINE: &str = "    ";
 /// What ends a line, and is no control character.
 const LINE_ENDS: [char; 2] = ['\u{2028}', '\u{2029}'];
+
+/// What the targets of the program's own crates begin with.
+const OWN_TARGETS: &str = "keywright";
+
+/// Whether it is logged where its level is wanted. What libraries say at `debug` and `trace` is not, whatever is wanted: the drivers of stores and the
+/// parser of statements show statements there, with the values in them.
+#[must_use]
+pub fn may_be_shown(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() <= Level::INFO || metadata.target().starts_with(OWN_TARGETS)
+}
 
 /// Formats events: their further lines begin with blanks, and control characters are escaped. Lists of problems have several lines on purpose.
 #[derive(Debug, Default)]

@@ -20,8 +20,11 @@ use command::{
     File, advance, check, decode, explain, generate, init, release, serving, store, tag, user,
     worker,
 };
-use keywright_proxy::log::EventLines;
+use keywright_proxy::log::{EventLines, may_be_shown};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
 #[derive(Parser)]
@@ -70,6 +73,8 @@ fn main() -> ExitCode {
         .with_env_filter(
             EnvFilter::try_from_env("KEYWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info")),
         )
+        .finish()
+        .with(filter_fn(may_be_shown))
         .init();
     let command = Arguments::parse().command;
     // Its clients close connections at any moment; nobody reads what the others print any more.

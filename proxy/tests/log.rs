@@ -10,14 +10,16 @@ use std::{fs, thread};
 use keywright_proxy::config::Config;
 use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::InForce;
-use keywright_proxy::log::EventLines;
+use keywright_proxy::log::{EventLines, may_be_shown};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::schema::TableFacts;
 use keywright_proxy::serve::listening::{InheritedSockets, Listening};
 use keywright_proxy::serve::{ServeControl, serve};
 use keywright_store::Keys;
 use tokio::sync::{oneshot, watch};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// How long to wait for listeners.
 const WAITS_MAX: usize = 3_000;
@@ -168,4 +170,28 @@ fn a_name_makes_no_line_of_another_event() {
     assert_eq!(begun.count(), 2, "{log}");
     assert!(log.ends_with("the next\n"), "{log}");
     assert!(!log.contains(['\r', '\u{1b}']), "{log:?}");
+}
+
+/// Whatever is asked for.
+#[test]
+fn statements_that_libraries_log_are_not_shown() {
+    const SECRET: &str = "s3cret-of-a-statement";
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(log.clone())
+        .with_ansi(false)
+        .with_env_filter("trace,sqlparser::parser=trace,tokio_postgres=debug")
+        .finish()
+        .with(filter_fn(may_be_shown));
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::debug!(target: "sqlparser::parser", "Parsing sql '{SECRET}'");
+        tracing::trace!(target: "tokio_postgres::query", "with parameters: {SECRET}");
+        tracing::warn!(target: "rustls::conn", "a library warns");
+        tracing::trace!(target: "keywright_store::store", "the store says more");
+    });
+    let log = log.text();
+    assert!(!log.contains(SECRET), "{log}");
+    for shown in ["a library warns", "the store says more"] {
+        assert!(log.contains(shown), "{log}");
+    }
 }

@@ -78,7 +78,8 @@ impl Places<'_> {
             self.tls_port,
             in_url(ADMIN),
         );
-        let level = ("KEYWRIGHT_LOG".to_owned(), "trace".to_owned());
+        let level = "trace,sqlparser::parser=trace".to_owned();
+        let level = ("KEYWRIGHT_LOG".to_owned(), level);
         config.environment.push(level);
         Ok(config)
     }
@@ -209,6 +210,8 @@ fn clients(said: &mut Said, proxy: &ProxyProcess, places: &Places<'_>) -> Result
         format!("INSERT INTO t (a) VALUES ('{LITERAL}')"),
         format!("INSERT INTO t (id, a) VALUES (RAND(), '{LITERAL}')"),
         format!("INSERT INTO t (a) VALUES ('{LITERAL}"),
+        format!("INSERT INTO t (a) SELECT '{LITERAL}' UNION ALL SELECT a FROM t"),
+        format!("INSERT INTO t (id, a) SELECT NULL, '{LITERAL}' FROM missing"),
         format!("SET PASSWORD = PASSWORD('{CLIENT}')"),
     ] {
         wire.query(text)?;
