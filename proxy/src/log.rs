@@ -1,11 +1,15 @@
 //! The log's lines: no name, and nothing that a peer says, makes one that looks like another event's.
 
+mod output;
+
 use std::fmt;
 
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+pub use output::LogOutput;
 
 /// How the further lines of an event begin.
 const FURTHER_LINE: &str = "    ";

@@ -14,13 +14,14 @@ mod command;
 
 use std::io::{Write, stderr};
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use command::{
     File, advance, check, decode, explain, generate, init, release, serving, store, tag, user,
     worker,
 };
-use keywright_proxy::log::{EventLines, may_be_shown};
+use keywright_proxy::log::{EventLines, LogOutput, may_be_shown};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
@@ -64,9 +65,7 @@ enum Command {
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
-        // It would say on standard error that standard error cannot be written, and panic over that.
-        .log_internal_errors(false)
-        .with_writer(stderr)
+        .with_writer(Mutex::new(LogOutput::new(stderr())))
         // Whatever features it is built with: most logs are read in files.
         .with_ansi(false)
         .event_format(EventLines::default())

@@ -1,12 +1,18 @@
-//! What the proxy logs without being asked for more holds neither statements nor passwords, whatever goes wrong. Nothing depends on the log.
+//! What the proxy logs without being asked for more holds neither statements nor passwords, whatever goes wrong; and nobody waits for who reads it.
 
-use std::process::Command;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
 
+use anyhow::Context;
 use keywright_testkit::redis::RespClient;
 use keywright_testkit::{
-    Flavour, Login, Param, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, make_store,
-    wait_until,
+    Flavour, Login, Param, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, assert_has,
+    free_port, make_store, wait_until,
 };
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// Stands in every statement and is every password.
 const SECRET: &str = "hunter2secret";
@@ -178,5 +184,83 @@ fn a_log_that_cannot_be_written_stops_nothing() -> Result<()> {
     server.restart()?;
     wait_until("keys again", WAIT_MAX, || Ok(gives("INCR orders")))?;
     assert!(proxy.stop()?.success());
+    Ok(())
+}
+
+/// Killed when the test is over, whatever comes of it.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A client that waits for no more than the test does.
+fn client(port: u16) -> Result<TcpStream> {
+    let client = TcpStream::connect(("127.0.0.1", port))?;
+    client.set_read_timeout(Some(WAIT_MAX))?;
+    Ok(client)
+}
+
+/// A collector that hangs, say. Its pipe is full after some hundred clients that are refused.
+#[test]
+fn a_log_that_nobody_reads_stops_nobody() -> Result<()> {
+    const CLIENTS: usize = 1_500;
+    let dir = tempfile::tempdir()?;
+    let [listener, key_port, nobody] = [free_port()?, free_port()?, free_port()?];
+    let (file, store) = (dir.path().join("keywright.toml"), dir.path().join("store"));
+    let config = format!(
+        "[store]\nurl = \"file:{}\"\nany_file_system = true\n\
+         [[listener]]\nbind = \"127.0.0.1:{listener}\"\nupstream = \"127.0.0.1:{nobody}\"\n\
+         [[listener]]\nprotocol = \"redis\"\nbind = \"127.0.0.1:{key_port}\"\nkeys = {{ tokens = \"uuid_v7\" }}\n",
+        store.display()
+    );
+    fs::write(&file, config)?;
+    let (mut reader, writer) = io::pipe()?;
+    let mut program = Command::new(ProxyProcess::program()?);
+    program.arg("run").arg("--config").arg(&file);
+    program.stdin(Stdio::null()).stderr(writer);
+    let mut started = Started(program.spawn()?);
+    // So that the program alone has the other end.
+    drop(program);
+    wait_until("the listeners", WAIT_MAX, || {
+        Ok([listener, key_port]
+            .iter()
+            .all(|&port| TcpStream::connect(("127.0.0.1", port)).is_ok()))
+    })?;
+    for _ in 0..CLIENTS {
+        let refused = client(listener)?.read_to_end(&mut Vec::new());
+        refused.context("a client while the log is full")?;
+    }
+    let mut asking = client(key_port)?;
+    asking.write_all(b"PING\r\n")?;
+    let mut answer = [0; 7];
+    asking.read_exact(&mut answer)?;
+    assert_eq!(&answer, b"+PONG\r\n");
+    // It reads again: what was lost is told before the next event.
+    let mut log = vec![0; 65_536];
+    let count = reader.read(&mut log)?;
+    log.truncate(count);
+    client(listener)?.read_to_end(&mut Vec::new())?;
+    kill(
+        Pid::from_raw(i32::try_from(started.0.id())?),
+        Signal::SIGTERM,
+    )?;
+    let mut ended = None;
+    wait_until("the end of the program", WAIT_MAX, || {
+        ended = started.0.try_wait()?;
+        Ok(ended.is_some())
+    })?;
+    reader.read_to_end(&mut log)?;
+    let log = String::from_utf8(log)?;
+    assert!(ended.is_some_and(|status| status.success()), "{log}");
+    assert_has(
+        &log,
+        &["listening", "lines of the log were lost", "events="],
+    );
+    let refused = log.matches("upstream cannot be reached").count();
+    assert!(refused > 0 && refused < CLIENTS, "{refused}");
     Ok(())
 }
