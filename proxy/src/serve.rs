@@ -9,7 +9,7 @@ pub mod take_over;
 pub(crate) mod threads;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -90,6 +90,7 @@ pub fn serve(
         status: Arc::new(status),
         counters,
         stopping,
+        has_logged_closing: AtomicBool::new(false),
     });
     log_listening(&shared.config);
     std::thread::scope(|scope| {
@@ -167,10 +168,7 @@ fn work(
             }
         };
         if timeout(limit, drained).await.is_err() {
-            tracing::warn!(
-                connections = shared.counters.open(),
-                "closing what did not end in drain_ms_max"
-            );
+            shared.log_closing();
         }
         // Where another program listens now, nobody is to ask again.
         if let Some(metrics) = metrics.filter(JoinHandle::is_finished)

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use keywright_testkit::{
-    Flavour, Pki, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, free_port, make_store,
-    wait_until,
+    Flavour, Pki, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, free_port,
+    make_store, wait_until,
 };
 
 keywright_testkit::on_both_flavours!(
@@ -14,6 +14,7 @@ keywright_testkit::on_both_flavours!(
     a_stop_does_not_wait_for_who_has_not_logged_in,
     a_stop_does_not_wait_for_a_server_that_is_connected_to,
     a_reload_during_the_first_look_is_followed_behind_it,
+    a_stop_and_its_end_are_in_the_log,
 );
 
 /// The place where a proxy looks at a server, and nobody answers.
@@ -53,6 +54,13 @@ impl Mute {
     }
 }
 
+fn wait_for_connections(proxy: &ProxyProcess, count: &str) -> Result<()> {
+    wait_until("the clients that are meant", WAIT_MAX, || {
+        let connections = proxy.figure("keywright_connections", &[])?;
+        Ok(connections.as_deref() == Some(count))
+    })
+}
+
 fn a_stop_does_not_wait_for_a_look(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
     let store = make_store(&server, "store_mute", &[("t", 1)])?;
@@ -86,10 +94,7 @@ fn a_stop_does_not_wait_for_who_has_not_logged_in(flavour: Flavour) -> Result<()
     let mut greeted = TcpStream::connect(("127.0.0.1", proxy.port()))?;
     greeted.set_read_timeout(Some(WAIT_MAX))?;
     greeted.read_exact(&mut [0; 4])?;
-    wait_until("both clients", WAIT_MAX, || {
-        let connections = proxy.figure("keywright_connections", &[])?;
-        Ok(connections.as_deref() == Some("2"))
-    })?;
+    wait_for_connections(&proxy, "2")?;
     assert!(proxy.stop()?.success(), "{}", proxy.log());
     Ok(())
 }
@@ -138,5 +143,50 @@ fn a_reload_during_the_first_look_is_followed_behind_it(flavour: Flavour) -> Res
         Ok(proxy.log().contains("the rules as they are now"))
     })?;
     assert!(proxy.stop()?.success(), "{}", proxy.log());
+    Ok(())
+}
+
+/// Two clients do not end their transactions, and the program does not wait for them for ever.
+fn a_stop_and_its_end_are_in_the_log(flavour: Flavour) -> Result<()> {
+    const CLOSING: &str = "closing what did not end in drain_ms_max";
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE told_end; CREATE TABLE told_end.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "store_told_end", &[("t", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("told_end.t", "segment:t");
+    config.more = "[limits]\ndrain_ms_max = 300\n".to_owned();
+    let mut proxy = ProxyProcess::start(config)?;
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut wire = proxy.wire("told_end")?;
+        wire.run("BEGIN")?;
+        wire.run("INSERT INTO t (a) VALUES (1)")?;
+        open.push(wire);
+    }
+    let pid = proxy.pid()?;
+    wait_for_connections(&proxy, "2")?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    let log = proxy.log();
+    assert_has(
+        &log,
+        &["told to stop signal=\"SIGTERM\"", "stopping connections=2"],
+    );
+    let closing: Vec<&str> = log.lines().filter(|line| line.contains(CLOSING)).collect();
+    let [closing] = closing.as_slice() else {
+        panic!("one line for all threads: {log}");
+    };
+    assert!(closing.ends_with("connections=2"), "{closing}");
+    let end = format!("the program ends pid={pid}\n");
+    assert!(log.ends_with(&end), "{log}");
+    drop(open);
+    // Nobody is connected, and nothing is closed.
+    proxy.restart()?;
+    wait_for_connections(&proxy, "0")?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    let log = proxy.log();
+    assert_has(&log, &["told to stop", "the program ends"]);
+    assert!(!log.contains(CLOSING), "{log}");
     Ok(())
 }

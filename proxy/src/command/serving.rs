@@ -79,14 +79,21 @@ pub(crate) fn run(file: &File) -> Result<()> {
         begun
     });
     let Some(mut running) = begun? else {
+        log_end();
         return Ok(());
     };
     runtime.block_on(async {
         let served = running.serve(inherited, predecessor, &mut signals).await;
         running.leave().await;
         keys.hand_back().await;
+        log_end();
         served
     })
+}
+
+/// The last line of the program's log. Where one has taken over from another, both are in it.
+fn log_end() {
+    tracing::info!(pid = std::process::id(), "the program ends");
 }
 
 /// Waits until all sources have keys: whoever is served by the program that takes over gets them from the first statement on.
@@ -244,6 +251,7 @@ impl Running<'_> {
         let (is_over, outcome) = match end {
             End::Over => (true, Ok(())),
             End::Stop(outcome) => {
+                tracing::info!(connections = self.counters().open(), "stopping");
                 tell_systemd(NotifyState::Stopping);
                 if self.keys().leave_order().await {
                     tokio::select! {

@@ -41,10 +41,11 @@ pub(super) struct Stop {
 
 impl Stop {
     pub(super) async fn said(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
+        let signal = tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        };
+        tracing::info!(signal, "told to stop");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What all threads share that serve clients.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -31,12 +31,22 @@ pub(super) struct Shared {
     /// Connections that were accepted, for their numbers in the log.
     pub(super) accepted: AtomicU64,
     pub(super) stopping: watch::Receiver<bool>,
+    /// The log has it that connections are closed at the end of `drain_ms_max`.
+    pub(super) has_logged_closing: AtomicBool,
 }
 
 impl Shared {
     /// The number of a connection that was accepted.
     pub(super) fn next_number(&self) -> u64 {
         self.accepted.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Warns of the connections that did not end in `drain_ms_max`, which the threads close now: each comes to that, and the first one says so.
+    pub(super) fn log_closing(&self) {
+        let connections = self.counters.open();
+        if connections > 0 && !self.has_logged_closing.swap(true, Ordering::Relaxed) {
+            tracing::warn!(connections, "closing what did not end in drain_ms_max");
+        }
     }
 
     /// What comes before a client is let in; `None`: the program is stopping, and waits no longer for somebody who has nothing to lose yet.
