@@ -266,7 +266,7 @@ impl Config {
         let metrics = raw.metrics.map(|metrics| metrics.bind);
         let of_metrics = metrics.as_deref();
         let of_bind = ("metrics.bind", "127.0.0.1:9306");
-        problems.extend(of_metrics.and_then(|bind| address::problem(of_bind, bind)));
+        problems.extend(of_metrics.and_then(|bind| address::bind_problem(of_bind, bind)));
         problems.extend(address::bound_twice(&binds, of_metrics));
         problems.extend(limits::problems(&raw.limits));
         let (mut rules, fences): (Vec<Configured>, Vec<Option<bool>>) = raw

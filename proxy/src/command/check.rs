@@ -89,6 +89,8 @@ impl fmt::Display for Reported {
 }
 
 const STORE: Option<&str> = Some("store");
+/// How it ends what is said of an address that the machine lacks.
+const NOT_HERE: &str = "; run does not start on this machine";
 
 impl Check {
     pub(crate) fn run(&self) -> Result<()> {
@@ -98,6 +100,7 @@ impl Check {
             |reported: &&Reported| reported.is_bad || self.strict && reported.severity == WARNING;
         let bad = findings.iter().filter(forbids).count();
         let ready = bad == 0;
+        let starts_here = !findings.iter().any(|told| told.message.ends_with(NOT_HERE));
         match self.format {
             Format::Text => findings.iter().for_each(|told| println!("{told}")),
             Format::Json => println!("{}", serde_json::to_string(&Report { ready, findings })?),
@@ -106,7 +109,10 @@ impl Check {
             bail!("{bad} problem(s) must be solved first");
         }
         if self.format == Format::Text {
-            println!("ready to run");
+            match starts_here {
+                true => println!("ready to run"),
+                false => println!("ready to run, but not on this machine"),
+            }
         }
         Ok(())
     }
@@ -119,7 +125,7 @@ impl Check {
         let mut told: Vec<Reported> = of_files.collect();
         // It may be checked elsewhere than where it runs, or before an address comes over.
         let missing = addresses_missing(configured).into_iter();
-        let missing = missing.map(|what| format!("{what}; run does not start on this machine"));
+        let missing = missing.map(|what| format!("{what}{NOT_HERE}"));
         told.extend(missing.map(|what| Reported::new(None, Severity::Warning, what)));
         told.extend(self.of_layout(configured));
         told.extend(of_stores(configured, &config, keys).await);

@@ -1,15 +1,41 @@
 //! Addresses that are listened on and connected to.
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::SocketAddr as UnixAddress;
+
+/// What others write for all addresses of a machine.
+const ALL_ADDRESSES: &str = "*";
 
 /// What is wrong with an option that names one, as the example; `None`: nothing that can be seen without trying it.
 pub(super) fn problem((option, example): (&str, &str), address: &str) -> Option<String> {
-    let is_good = match address.strip_prefix("unix:") {
+    let path = address.strip_prefix("unix:");
+    let is_good = match path {
         Some(path) => path.starts_with('/'),
         None => is_host_and_port(address),
     };
-    (!is_good).then(|| {
-        format!("{option} is address:port or unix:/path, as \"{example}\", not \"{address}\"")
+    if !is_good {
+        return Some(format!(
+            "{option} is address:port or unix:/path, as \"{example}\", not \"{address}\""
+        ));
+    }
+    let path = path?;
+    let error = UnixAddress::from_pathname(path).err()?;
+    let bytes = path.len();
+    Some(format!(
+        "{option} is \"{address}\", whose path of {bytes} bytes no socket can have: {error}"
+    ))
+}
+
+/// The same of one that is listened on.
+pub(super) fn bind_problem((option, example): (&str, &str), address: &str) -> Option<String> {
+    let found = problem((option, example), address);
+    let is_all = address
+        .rsplit_once(':')
+        .is_some_and(|(host, _)| host == ALL_ADDRESSES);
+    found.or_else(|| {
+        is_all.then(|| {
+            format!("{option} is \"{address}\": all addresses are 0.0.0.0, or [::] with IPv6")
+        })
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn place(index: usize, raw: RawListener, problems: &mut Vec<String>) 
         HTTP => "127.0.0.1:6400",
         _ => "127.0.0.1:6033",
     };
-    found.extend(address::problem(("bind", example), &raw.bind));
+    found.extend(address::bind_problem(("bind", example), &raw.bind));
     let place = match raw.protocol.as_str() {
         MYSQL => {
             not_for(MYSQL, &port::options_given(&raw), &mut found);

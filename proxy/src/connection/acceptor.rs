@@ -40,6 +40,7 @@ impl Bound {
     pub fn bind(target: &str) -> io::Result<Bound> {
         match target.strip_prefix("unix:") {
             Some(path) => {
+                can_be_a_socket(path)?;
                 if is_left_over(path) {
                     std::fs::remove_file(path)?;
                 }
@@ -140,38 +141,69 @@ impl AsFd for Bound {
 /// It is in use, or not ours to bind.
 pub(crate) fn can_be_bound(target: &str) -> io::Result<()> {
     if let Some(path) = target.strip_prefix("unix:") {
+        can_be_a_socket(path)?;
         return match std::os::unix::net::UnixStream::connect(path) {
             Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
             Err(_) => Ok(()),
         };
     }
-    bind_one_of(target.to_socket_addrs()?)
+    bind_one_of(addresses_of(target)?)
 }
 
-/// That this machine has the address, whoever listens at its port.
+/// That this machine has the address, whoever listens at its port, or that a socket can be at the path.
 ///
 /// # Errors
-/// It has none such, or the name leads nowhere.
+/// It has none such, the name leads nowhere, or the path's directory is not there, or a file that is no socket is.
 pub(crate) fn is_address_here(target: &str) -> io::Result<()> {
-    if target.starts_with("unix:") {
-        return Ok(());
+    if let Some(path) = target.strip_prefix("unix:") {
+        return can_be_a_socket(path);
     }
-    let addresses = target.to_socket_addrs()?;
-    bind_one_of(addresses.map(|address| SocketAddr::new(address.ip(), 0)))
+    let addresses = addresses_of(target)?;
+    bind_one_of(addresses.map(|mut address| {
+        address.set_port(0);
+        address
+    }))
+}
+
+fn addresses_of(target: &str) -> io::Result<impl Iterator<Item = SocketAddr>> {
+    target.to_socket_addrs().map_err(|error| {
+        let told = format!("it is no address, and as a name leads to none: {error}");
+        io::Error::new(error.kind(), told)
+    })
 }
 
 /// One of them is enough.
 fn bind_one_of(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<()> {
-    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
-    for address in addresses {
+    let bind = |address: SocketAddr| {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
-        outcome = socket.bind(&address.into());
+        socket.bind(&address.into())
+    };
+    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in addresses {
+        outcome = bind(address);
         if outcome.is_ok() {
             break;
         }
     }
     outcome
+}
+
+/// That a socket is at the path, or could be.
+fn can_be_a_socket(path: &str) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(file) if file.file_type().is_socket() => Ok(()),
+        Ok(_) => {
+            let what = "something that is no socket is there";
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // The root has none, and is there.
+            let directory = Path::new(path).parent().unwrap_or(Path::new("/"));
+            directory.metadata().map(drop)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a socket was left there by a process that is gone.

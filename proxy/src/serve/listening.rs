@@ -137,8 +137,8 @@ fn all_of(config: &Config) -> impl Iterator<Item = (&'static str, &str)> {
     metrics.into_iter().chain(listeners)
 }
 
-/// Why the program would not start on this machine: addresses that it does not have. Whether a port is free is not asked, since it may be
-/// the program itself that has it.
+/// Why the program would not start on this machine: addresses that it does not have, and paths where no socket can be. Whether a port or a socket is
+/// free is not asked, since it may be the program itself that has it.
 #[must_use]
 pub fn addresses_missing(config: &Config) -> Vec<String> {
     let missing = all_of(config).filter_map(|(what, bind)| {
@@ -151,6 +151,9 @@ pub fn addresses_missing(config: &Config) -> Vec<String> {
 /// Why a socket is not there, with what to look at.
 fn not_bound(what: &str, bind: &str, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
+        io::ErrorKind::AddrInUse if bind.starts_with("unix:") => {
+            " (another program has it: ss -lxp shows which; where that is a keywright, SIGUSR2 has a new one take over)"
+        }
         io::ErrorKind::AddrInUse => {
             " (another program has it: ss -ltnp shows which; where that is a keywright, SIGUSR2 has a new one take over)"
         }
@@ -160,7 +163,8 @@ fn not_bound(what: &str, bind: &str, error: &io::Error) -> anyhow::Error {
         io::ErrorKind::PermissionDenied => {
             " (ports below 1024 are root's, and a socket's directory must be writable for the program)"
         }
-        io::ErrorKind::NotFound => " (is its directory there?)",
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => " (is its directory there?)",
+        io::ErrorKind::AlreadyExists => " (remove it, or name another path)",
         _ => "",
     };
     anyhow::anyhow!("{what} on {bind}: {error}{hint}")
@@ -193,6 +197,46 @@ mod tests {
         };
         assert!(told.starts_with("listening on 192.0.2.1:6399: "), "{told}");
         assert!(told.contains("this machine has no such address"), "{told}");
+        Ok(())
+    }
+
+    #[test]
+    fn paths_where_no_socket_can_be_are_told() -> anyhow::Result<()> {
+        let name = format!("keywright-paths-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir(&directory)?;
+        let path = |name: &str| format!("unix:{}", directory.join(name).display());
+        let in_use = Bound::bind(&path("in-use"))?;
+        std::fs::write(directory.join("file"), "")?;
+        let port = |name: &str| {
+            let bind = path(name);
+            format!(
+                "[[listener]]\nprotocol = \"redis\"\nbind = \"{bind}\"\nkeys = {{ id = \"uuid_v7\" }}\n"
+            )
+        };
+        let store = "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n";
+        for (name, part) in [
+            ("new", None),
+            ("in-use", None),
+            ("nowhere/socket", Some("is its directory there?")),
+            ("file/socket", Some("is its directory there?")),
+            ("file", Some("something that is no socket is there")),
+        ] {
+            let config = Config::parse(&format!("{store}{}", port(name)))?;
+            let told = addresses_missing(&config);
+            match (told.as_slice(), part) {
+                ([], None) => {}
+                ([told], Some(part)) => assert!(told.contains(part), "{told}"),
+                _ => panic!("{name}: {told:?}"),
+            }
+            // Nor does a program start with it.
+            let inherited = InheritedSockets::default();
+            let starts = inherited.see_that_the_rest_can_be_bound(&config).is_ok();
+            assert_eq!(starts, name == "new", "{name}");
+            assert_eq!(Bound::bind(&path(name)).is_ok(), name == "new", "{name}");
+        }
+        drop(in_use);
+        std::fs::remove_dir_all(directory)?;
         Ok(())
     }
 

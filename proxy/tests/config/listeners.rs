@@ -48,6 +48,37 @@ fn addresses_are_looked_at_before_they_are_used() {
         );
         assert!(output.contains(&part), "{part} is not in: {output}");
     }
+    let long = format!("unix:/{}", "d/".repeat(60));
+    let metrics = "bind = \"127.0.0.1:9306\"";
+    for (text, parts) in [
+        (
+            SAMPLE.replace(bind, "bind = \"*:6033\""),
+            [
+                "listener 1: bind is \"*:6033\"",
+                "are 0.0.0.0, or [::] with IPv6",
+            ],
+        ),
+        (
+            SAMPLE.replace(bind, &format!("bind = \"{long}\"")),
+            ["listener 1: bind is \"unix:/d/", "of 121 bytes "],
+        ),
+        (
+            SAMPLE.replace(upstream, &format!("upstream = \"{long}\"")),
+            ["listener 1: upstream is \"unix:/d/", "of 121 bytes "],
+        ),
+        (
+            SAMPLE.replace(metrics, "bind = \"*:9306\""),
+            [
+                "metrics.bind is \"*:9306\"",
+                "are 0.0.0.0, or [::] with IPv6",
+            ],
+        ),
+    ] {
+        let output = problems(&text);
+        for part in parts {
+            assert!(output.contains(part), "{part} is not in: {output}");
+        }
+    }
     for (from, to) in [
         (bind, "bind = \"[::1]:6033\""),
         (bind, "bind = \"unix:/run/keywright/socket\""),

@@ -1,6 +1,7 @@
 //! What `check` tells of a switch before it begins, and what keeps the proxy from starting.
 
 mod left_over;
+mod places;
 mod unseen_ids;
 
 use keywright_testkit::{
@@ -11,6 +12,7 @@ use left_over::{
     a_fence_that_is_left_is_told, a_rule_that_a_file_lacks_is_told, ids_above_the_tag_are_told,
     what_run_leaves_as_it_is_is_told,
 };
+use places::a_place_where_no_socket_can_be_is_told;
 use unseen_ids::{programs_are_no_strangers_to_each_other, writers_past_the_program_are_named};
 
 keywright_testkit::on_both_flavours!(
@@ -27,6 +29,7 @@ keywright_testkit::on_both_flavours!(
     a_rule_that_a_file_lacks_is_told,
     what_run_leaves_as_it_is_is_told,
     ids_above_the_tag_are_told,
+    a_place_where_no_socket_can_be_is_told,
 );
 
 /// A server of the test's own with a table, and a store with a tag.
