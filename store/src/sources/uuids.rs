@@ -142,6 +142,24 @@ mod tests {
         assert_eq!(v1.get_node_id().unwrap()[0] & 1, 1);
     }
 
+    /// The pages tell operators to restart a program whose clock was ahead.
+    #[test]
+    fn times_stay_where_the_clock_was_ahead_until_another_program_begins() {
+        const RIGHT_MS: i64 = 1_763_000_000_000;
+        const AHEAD_MS: i64 = 400 * 86_400_000;
+        let clock = Arc::new(SetClock(AtomicI64::new(RIGHT_MS)));
+        let maker = UuidMaker::new(Arc::<SetClock>::clone(&clock));
+        let mut v7 = texts(&maker, UuidVersion::V7, 1);
+        clock.0.store(RIGHT_MS + AHEAD_MS, Ordering::Relaxed);
+        v7.extend(texts(&maker, UuidVersion::V7, 1));
+        clock.0.store(RIGHT_MS + 1, Ordering::Relaxed);
+        v7.extend(texts(&maker, UuidVersion::V7, 1));
+        assert!(v7.is_sorted(), "{v7:?}");
+        let restarted = UuidMaker::new(clock);
+        let after = texts(&restarted, UuidVersion::V7, 1);
+        assert!(after.first() < v7.get(1), "{after:?}, {v7:?}");
+    }
+
     #[test]
     fn version_7_ascends_and_version_1_is_distinct_when_the_clock_goes_back() {
         let clock = Arc::new(SetClock(AtomicI64::new(1_763_000_000_000)));
