@@ -1,11 +1,14 @@
 //! Rolling back: the statements by which tables number their rows themselves again. They are printed, never carried out.
 
+mod issued;
+
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use keywright_session::Pattern;
-use keywright_store::{KeySpec, TagListing};
 
+pub use self::issued::Issued;
+use self::issued::OfRule;
 use crate::config::{Config, Configured};
 use crate::schema::{self, ADMIN_SQL_MODE, Extent, KeyColumn, Origin, quoted_string};
 
@@ -38,52 +41,18 @@ fn shown(highest: Option<(u64, Origin)>) -> String {
     }
 }
 
-/// What the stores say of a rule's tag.
-#[derive(Clone, Copy)]
-struct OfTag {
-    /// The largest id that may have been issued.
-    given: Option<u64>,
-    /// Any key may have been issued.
-    is_hidden: bool,
-    /// It is in a further store: the rule may be in force since before it moved there.
+/// What decides what is printed of a rule besides its tables.
+struct OfKeys {
+    issued: OfRule,
+    /// Its tag is in a further store: the rule may be in force since before it moved there.
     may_have_moved: bool,
 }
 
-/// The largest id of a rule's tag that may have been issued: also such as no row has. `None`: that is not known.
-fn given(configured: &Configured, tags: &[TagListing]) -> Option<u64> {
-    let KeySpec::Segment(tag) = &configured.spec else {
-        return None;
-    };
-    let its = tags.iter().find(|its| its.tag == tag.as_str())?;
-    Some(match &its.hiding {
-        Ok(None) => its.next.saturating_sub(1),
-        // Any key may have been issued.
-        Ok(Some(hiding)) => hiding.bits.largest(),
-        Err(_) => u64::MAX,
-    })
-}
-
-/// Whether any key may have been issued: there is no switch back then.
-fn is_hidden(configured: &Configured, tags: &[TagListing]) -> bool {
-    let its = tags.iter();
-    let mut its = its.filter(|its| {
-        configured
-            .spec
-            .tag()
-            .is_some_and(|tag| tag.as_str() == its.tag)
-    });
-    its.any(|its| its.hiding != Ok(None))
-}
-
-/// What to type, for one rule's pattern or for all rules. `tags` are those of the store, if it can be asked.
+/// What to type, for one rule's pattern or for all rules.
 ///
 /// # Errors
 /// No rule has that pattern; a server cannot be asked.
-pub async fn statements(
-    config: &Config,
-    pattern: Option<&str>,
-    tags: &[TagListing],
-) -> Result<String> {
+pub async fn statements(config: &Config, pattern: Option<&str>, issued: &Issued) -> Result<String> {
     let is_wanted = |configured: &&Configured| {
         pattern.is_none_or(|pattern| written(&configured.rule.table) == pattern)
     };
@@ -128,9 +97,8 @@ pub async fn statements(
             of_rule(
                 &mut out,
                 (index, configured),
-                OfTag {
-                    given: given(configured, tags),
-                    is_hidden: is_hidden(configured, tags),
+                &OfKeys {
+                    issued: issued.of(configured, config),
                     may_have_moved: configured
                         .spec
                         .tag()
@@ -150,7 +118,7 @@ fn written(pattern: &Pattern) -> String {
 fn of_rule(
     out: &mut String,
     (index, configured): (usize, &Configured),
-    of_tag: OfTag,
+    of_keys: &OfKeys,
     shards: &[Shard],
 ) {
     let columns = || shards.iter().flat_map(|shard| shard.of_rule(index));
@@ -171,24 +139,24 @@ fn of_rule(
     if tables == 0 {
         return;
     }
-    steps_before(out, configured, of_tag.is_hidden);
+    steps_before(out, configured, of_keys.issued.is_hidden);
     if tables > 1 {
         let _ = writeln!(
             out,
             "--    A server counts for each table by itself: ids are unique within a table from now on, no longer over all {tables}."
         );
     }
-    let floor = of_tag.given.unwrap_or(0);
+    let floor = of_keys.issued.largest.unwrap_or(0);
     let highest = highest.map_or(0, |(id, _)| id).max(floor);
-    above_what(out, of_tag.given, highest);
+    let floor = match shards.len() {
+        1 => floor,
+        _ => highest,
+    };
+    above_what(out, &of_keys.issued, (floor, highest));
     for (number, shard) in shards.iter().enumerate() {
-        let floor = match shards.len() {
-            1 => floor,
-            _ => highest,
-        };
         of_shard(out, index, shard, (number + 1, shards.len()), floor);
     }
-    step_behind(out, configured, of_tag.may_have_moved);
+    step_behind(out, configured, of_keys.may_have_moved);
 }
 
 /// What comes before the statements.
@@ -226,18 +194,29 @@ fn steps_before(out: &mut String, configured: &Configured, is_hidden: bool) {
 }
 
 /// Above what counters go on, and what that means.
-fn above_what(out: &mut String, given: Option<u64>, highest: u64) {
-    let _ = match given {
-        Some(given) => writeln!(
+fn above_what(out: &mut String, issued: &OfRule, (floor, highest): (u64, u64)) {
+    if let Some(largest) = issued.largest {
+        let _ = writeln!(
             out,
-            "--    Its tag may have issued ids up to {given}, also such as no row has yet (SELECT NEXT VALUE FOR): counters go on above that.\n\
-             --    Where programs have issued keys since this was printed, print it again, as step 2 says."
-        ),
-        None => writeln!(
+            "--    Ids up to {largest} may have been issued, also such as no row has: of rows that were deleted or rolled back, or of\n\
+             --    SELECT NEXT VALUE FOR. Counters go on above that. Where programs have issued keys since this was printed, print it\n\
+             --    again, as step 2 says."
+        );
+    }
+    if !issued.unknown.is_empty() {
+        let keys = in_comment(&issued.unknown.join(", "));
+        let _ = writeln!(
             out,
-            "--    Keys that no row has yet (SELECT NEXT VALUE FOR) are not known here: let them get their rows before."
-        ),
-    };
+            "--    IDS MAY COME A SECOND TIME: no store says how far {keys} has come, so ids that no row has are not known here. Print\n\
+             --    this where the store can be asked. Where it is gone, write the highest id that was given in place of {floor} in step 3."
+        );
+    }
+    let _ = writeln!(
+        out,
+        "--    This goes by the keys of this configuration, and by what the store says of the rule. Where the tables had other keys\n\
+         --    before of which the store says nothing (those of rules that are not switched, as stride), print it with the configuration\n\
+         --    that gave those, too: of both numbers the larger one counts."
+    );
     if highest >= DOUBLE_MAX {
         let _ = writeln!(
             out,

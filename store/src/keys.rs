@@ -8,6 +8,7 @@ mod followed_users;
 mod generations;
 mod hand_back;
 mod homes;
+mod issued;
 mod kept;
 mod manage;
 mod moved;

@@ -31,7 +31,7 @@ mod seen;
 pub(crate) mod switch_commit;
 pub(crate) mod switch_left;
 pub(crate) mod switch_rows;
-mod switch_snowflakes;
+pub(crate) mod switch_snowflakes;
 pub(crate) mod tag_admin;
 pub(crate) mod tag_change;
 pub(crate) mod tag_denied;

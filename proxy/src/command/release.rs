@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use keywright_proxy::release::statements;
+use keywright_proxy::release::{Issued, statements};
 
 use super::{File, runtime};
 
@@ -19,9 +19,8 @@ impl Release {
     pub(crate) fn run(&self) -> Result<()> {
         let (config, keys) = self.file.open()?;
         let report = runtime()?.block_on(async {
-            // It may be gone already.
-            let tags = keys.tags().await.unwrap_or_default();
-            statements(&config, self.rule.as_deref(), &tags).await
+            let issued = Issued::read(&keys).await;
+            statements(&config, self.rule.as_deref(), &issued).await
         })?;
         print!("{report}");
         Ok(())

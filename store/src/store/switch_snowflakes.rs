@@ -1,10 +1,12 @@
 //! Snowflake ids in a switch: how far all leases together may have issued, and from where on these go on.
 
+use std::sync::Arc;
+
 use keywright_core::Layout;
 
 use super::lease_rows::all_rows;
 use super::uptime::uptime;
-use super::{Link, StoreError, values};
+use super::{Link, StoreError, Transaction, values};
 use crate::clock::Clock;
 use crate::lease::space::Space;
 use crate::lease::{
@@ -74,6 +76,23 @@ pub(super) async fn bound_of_snowflakes(
         behind: None,
         is_hidden: false,
     })
+}
+
+/// Reads the first id above all that may have been issued until now, for somebody who has tables leave these ids by hand, once nobody issues any more.
+#[derive(Debug)]
+pub(crate) struct ReadIssued {
+    pub(crate) layout: Layout,
+    /// How the asker would take a worker id over.
+    pub(crate) takeover: TakeoverLimits,
+    /// The clock of `takeover`.
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Transaction<u64> for ReadIssued {
+    async fn run(&self, link: &mut Link) -> Result<u64, StoreError> {
+        let bound = bound_of_snowflakes(&self.layout, &self.takeover, &*self.clock, link).await?;
+        Ok(bound.hi)
+    }
 }
 
 /// Raises the generation of all leases of snowflake ids, and the moment and the id at which these begin.

@@ -46,6 +46,12 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
             for source in [&source, &late] {
                 issued.extend(source.take(1, true).await?.number(0));
             }
+            // Whoever takes the tables out by hand goes on above them, too.
+            let by_hand = keys.first_free_snowflake().await?;
+            let by_clock = keys.first_free_snowflake_by_clock();
+            for first in [by_hand, by_clock] {
+                assert!(issued.iter().all(|id| *id < first), "{issued:?} {first}");
+            }
 
             // Back: counters go on above all that leases may issue.
             let off = board.begin(&[change(Some("snowflake"), None)]).await?;

@@ -1,0 +1,201 @@
+//! How far the ids of a rule's tables have come, as far as stores say: also such as no row has any more, or never had.
+
+use keywright_store::switch::{InForce, RuleName, Switchboard};
+use keywright_store::{KeySpec, Keys, TagListing};
+
+use crate::config::{Config, Configured};
+use crate::schema::may_share_tables;
+use crate::switch::rule_name;
+
+/// What stores say of ids that were issued.
+#[derive(Debug, Default)]
+pub struct Issued {
+    /// The tags of all stores.
+    tags: Vec<TagListing>,
+    /// All rules whose tables were ever switched.
+    rules: Vec<InForce>,
+    /// The first snowflake id above all that may have been issued.
+    first_free_snowflake: u64,
+}
+
+/// The same of the tables of one rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct OfRule {
+    /// The largest id that may have been issued; `None`: nothing is known.
+    pub(super) largest: Option<u64>,
+    /// Where keys come from of which no store says how far they have come.
+    pub(super) unknown: Vec<String>,
+    /// Any key may have been issued: there is no switch back then.
+    pub(super) is_hidden: bool,
+}
+
+impl Issued {
+    /// Asks the stores. What they do not say is not known: they may be gone already.
+    pub async fn read(keys: &Keys) -> Self {
+        let tags = keys.tags().await.unwrap_or_default();
+        let standing = Switchboard::new(keys).standing().await;
+        let by_store = keys.first_free_snowflake().await;
+        Self {
+            tags,
+            rules: standing.map(|standing| standing.rules).unwrap_or_default(),
+            first_free_snowflake: by_store.unwrap_or_else(|_| keys.first_free_snowflake_by_clock()),
+        }
+    }
+
+    /// How far the ids of a rule's tables have come: by its own keys, and by what the store says of it. By other files it may give others, or go by another
+    /// name.
+    pub(super) fn of(&self, configured: &Configured, config: &Config) -> OfRule {
+        let name = rule_name(configured);
+        let mut found = OfRule {
+            is_hidden: self.is_hidden(&configured.spec),
+            ..OfRule::default()
+        };
+        self.add(&configured.spec, &mut found);
+        for its in self.rules.iter().filter(|its| may_be(its, &name, config)) {
+            let next = its.next.iter().flatten();
+            for keys in its.keys.iter().chain(next) {
+                self.add(&keys.spec(), &mut found);
+            }
+            // Counters went on from there.
+            let native = its.above.map(|first| first.saturating_sub(1));
+            found.largest = found.largest.max(native);
+        }
+        found
+    }
+
+    fn add(&self, spec: &KeySpec, found: &mut OfRule) {
+        let largest = match spec {
+            KeySpec::Segment(_) | KeySpec::Stride(_) => self.largest_of_tag(spec),
+            KeySpec::Snowflake => Some(self.first_free_snowflake.saturating_sub(1)),
+            // The server does not number such columns.
+            KeySpec::Uuid {
+                version: _,
+                form: _,
+            }
+            | KeySpec::Readable(_) => return,
+        };
+        let what = spec.to_string();
+        match largest {
+            Some(_) => found.largest = found.largest.max(largest),
+            None if found.unknown.contains(&what) => {}
+            None => found.unknown.push(what),
+        }
+    }
+
+    fn listed(&self, spec: &KeySpec) -> impl Iterator<Item = &TagListing> {
+        let tag = spec.tag().map(|tag| tag.as_str().to_owned());
+        let tags = self.tags.iter();
+        tags.filter(move |its| Some(&its.tag) == tag.as_ref())
+    }
+
+    fn largest_of_tag(&self, spec: &KeySpec) -> Option<u64> {
+        let largest = self.listed(spec).map(|its| match &its.hiding {
+            Ok(None) => its.next.saturating_sub(1),
+            // Any key may have been issued.
+            Ok(Some(hiding)) => hiding.bits.largest(),
+            Err(_) => u64::MAX,
+        });
+        largest.max()
+    }
+
+    fn is_hidden(&self, spec: &KeySpec) -> bool {
+        self.listed(spec).any(|its| its.hiding != Ok(None))
+    }
+}
+
+/// Whether what the store says of a rule is for the tables of this one: it is the same, or one that no rule here has the name of, and that may be for them.
+fn may_be(its: &InForce, name: &RuleName, config: &Config) -> bool {
+    let is_here = || config.rules.iter().any(|rule| rule_name(rule) == its.rule);
+    its.rule == *name
+        || its.rule.column.eq_ignore_ascii_case(&name.column)
+            && may_share_tables(&its.rule.tables, &name.tables)
+            && !is_here()
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::Tag;
+    use keywright_store::TagListing;
+    use keywright_store::switch::{InForce, KeySpace, RuleName};
+
+    use super::{Issued, OfRule};
+    use crate::config::Config;
+
+    fn listing(tag: &str, next: u64) -> TagListing {
+        TagListing {
+            tag: tag.to_owned(),
+            next,
+            id_max: None,
+            step: 100,
+            order: None,
+            hiding: Ok(None),
+        }
+    }
+
+    fn known(tables: &str, tag: Option<&str>, above: Option<u64>) -> InForce {
+        InForce {
+            rule: RuleName {
+                tables: tables.to_owned(),
+                column: "id".to_owned(),
+            },
+            keys: tag.map(|tag| KeySpace::Tag(Tag::parse(tag).unwrap())),
+            next: None,
+            above,
+            servers: Vec::new(),
+        }
+    }
+
+    fn config(key: &str) -> Config {
+        Config::parse(&format!(
+            "[store]\nurl = \"mysql://root@127.0.0.1:1/s\"\n[[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\n\
+             [[rule]]\ntable = \"shop.orders\"\ncolumn = \"id\"\nkey = {key}\n\
+             [[rule]]\ntable = \"shop.*\"\ncolumn = \"id\"\nkey = \"segment:b\"\n"
+        ))
+        .unwrap()
+    }
+
+    fn of_first(key: &str, rules: Vec<InForce>) -> OfRule {
+        let config = config(key);
+        let issued = Issued {
+            tags: vec![listing("a", 51), listing("b", 205)],
+            rules,
+            first_free_snowflake: 9_001,
+        };
+        issued.of(&config.rules[0], &config)
+    }
+
+    /// Whatever kind they are: rows of some may be gone.
+    #[test]
+    fn ids_of_each_kind_of_number_are_left_out() {
+        for (key, largest) in [
+            ("\"segment:a\"", 50),
+            ("\"stride:b\"\noffset = 1\nincrement = 2", 204),
+            ("\"snowflake\"", 9_000),
+        ] {
+            let found = of_first(key, Vec::new());
+            assert_eq!(found.largest, Some(largest), "{key}");
+            assert!(found.unknown.is_empty(), "{found:?}");
+        }
+        let found = of_first("\"segment:gone\"", Vec::new());
+        assert_eq!(found.unknown, ["segment:gone"]);
+        assert_eq!(found.largest, None);
+    }
+
+    /// An older file may be what is at hand.
+    #[test]
+    fn ids_that_the_store_says_a_rule_gave_are_left_out() {
+        for (known, largest) in [
+            (known("shop.orders", Some("b"), None), 204),
+            (known("shop.orders", None, Some(301)), 300),
+            // By another file they are its tables.
+            (known("SHOP.o*", Some("b"), None), 204),
+            (known("*.orders", None, Some(301)), 300),
+            // The order of the rules here decides.
+            (known("shop.*", None, Some(301)), 50),
+            (known("crm.*", Some("b"), None), 50),
+        ] {
+            let found = of_first("\"segment:a\"", vec![known.clone()]);
+            assert_eq!(found.largest, Some(largest), "{known:?}");
+        }
+    }
+}
