@@ -87,6 +87,8 @@ enum Activity {
 struct Waits {
     /// For newer rules.
     for_rules: Option<Instant>,
+    /// The same of one that the server has refused at the fence, however often it is sent again and refused again.
+    at_fence: Option<Instant>,
     /// For what the server says of its table.
     for_answer: Option<Instant>,
 }

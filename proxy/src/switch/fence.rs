@@ -28,13 +28,15 @@ pub enum Outcome {
     Blocked(Option<Blocker>),
     /// Its lock came, and its counter could not be set in time: it is as it was.
     NotAltered,
+    /// No number of its column is above its ids, or those of its keys: the server numbers none of its rows, with a fence or without.
+    Full,
 }
 
 impl Outcome {
     /// What is in the way of a table, for people; `None`: nothing is.
     pub(super) fn obstacle(&self, column: &KeyColumn) -> Option<String> {
         match self {
-            Self::Done | Self::Over => None,
+            Self::Done | Self::Over | Self::Full => None,
             Self::Blocked(blocker) => {
                 let who = blocker
                     .as_ref()
@@ -166,7 +168,8 @@ fn outcome(stands: bool, is_set: bool) -> Outcome {
 }
 
 /// Lifts the fence of a table, if it has one, and lets its counter go on from `next`; under its lock, and only if `ask` still
-/// says so then. It is asked before, too: a lock that waits costs transactions on the table their lives (1213).
+/// says so then. It is asked before, too: a lock that waits costs transactions on the table their lives (1213). Where nothing can be lifted nobody waits
+/// for a lock, and nothing is changed: on MariaDB the fence of most columns is what the counter of a full one is as well, which would be lifted for ever.
 ///
 /// # Errors
 /// As [`fence`].
@@ -182,20 +185,39 @@ where
     if !ask().await.map_err(SwitchError::Store)? {
         return Ok(Outcome::Over);
     }
+    limit_waits(conn).await?;
+    match above_rows(conn, column).await {
+        Ok(above_rows) if next.max(above_rows) >= column.fence => return Ok(Outcome::Full),
+        Ok(_) => {}
+        Err(error) if is_lock_wait_timeout(&error) => {
+            return Ok(Outcome::Blocked(blocker(conn).await));
+        }
+        Err(error) => return Err(error.into()),
+    }
     if !lock(conn, column).await? {
         return Ok(Outcome::Blocked(blocker(conn).await));
     }
     let stands = ask().await.map_err(SwitchError::Store)?;
-    let mut is_set = true;
+    let (mut is_set, mut is_full) = (true, false);
     if stands {
         let counter = counter(conn, column).await?;
+        let to = next.max(counter.above_rows);
         // Set once more it would come down to the rows that are there, and ids that were rolled back would come again.
-        if counter.is_fenced || counter.next < next {
-            is_set = set_counter(conn, column, next.max(counter.above_rows)).await?;
+        if (counter.is_fenced || counter.next < next) && to < column.fence {
+            is_set = set_counter(conn, column, to).await?;
         }
+        is_full = numbers_no_row(column, next.max(counter.next));
     }
     unlock(conn).await?;
-    Ok(outcome(stands, is_set))
+    Ok(match outcome(stands, is_set) {
+        Outcome::Done if is_full => Outcome::Full,
+        outcome => outcome,
+    })
+}
+
+/// Whether the server makes no id for a column whose counter is to go on from `next`.
+fn numbers_no_row(column: &KeyColumn, next: u64) -> bool {
+    next >= column.fence || column.integer_max().is_some_and(|max| next > max)
 }
 
 /// What is in the way of [`lift`]; `None`: nothing is now. It sets the counter to what it is, which changes nothing: a backup lets the lock
@@ -213,15 +235,24 @@ pub async fn probe(conn: &mut Conn, column: &KeyColumn) -> Result<Option<Outcome
     Ok((!is_set).then_some(Outcome::NotAltered))
 }
 
+/// Nobody waits for a lock for long from now on.
+async fn limit_waits(conn: &mut Conn) -> mysql_async::Result<()> {
+    conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
+        .await
+}
+
+fn is_lock_wait_timeout(error: &mysql_async::Error) -> bool {
+    matches!(error, mysql_async::Error::Server(error) if error.code == LOCK_WAIT_TIMEOUT)
+}
+
 /// Whether the table is locked now; its rows and its counter are ours alone then.
 async fn lock(conn: &mut Conn, column: &KeyColumn) -> Result<bool, SwitchError> {
-    conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
-        .await?;
+    limit_waits(conn).await?;
     forget_old_statistics(conn).await?;
     let table = column.quoted_table();
     match conn.query_drop(format!("LOCK TABLES {table} WRITE")).await {
         Ok(()) => Ok(true),
-        Err(mysql_async::Error::Server(error)) if error.code == LOCK_WAIT_TIMEOUT => Ok(false),
+        Err(error) if is_lock_wait_timeout(&error) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -241,19 +272,24 @@ struct Counter {
     above_rows: u64,
 }
 
-async fn counter(conn: &mut Conn, column: &KeyColumn) -> Result<Counter, SwitchError> {
+/// The first id above all rows.
+async fn above_rows(conn: &mut Conn, column: &KeyColumn) -> mysql_async::Result<u64> {
     let (table, name) = (column.quoted_table(), column.quoted_name());
     let select =
         format!("SELECT CAST(GREATEST(COALESCE(MAX({name}), 0), 0) AS UNSIGNED) FROM {table}");
     let highest: Option<u64> = conn.query_first(select).await?;
+    Ok(highest.unwrap_or(0).saturating_add(1))
+}
+
+async fn counter(conn: &mut Conn, column: &KeyColumn) -> Result<Counter, SwitchError> {
+    let above_rows = above_rows(conn, column).await?;
     let select = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
     let counter: Option<Row> = conn
         .exec_first(select, (&column.schema, &column.table))
         .await?;
     let counter = counter.and_then(|row| row.get::<Option<u64>, usize>(0).flatten());
-    let counter = counter.ok_or_else(|| SwitchError::NoCounter(table))?;
+    let counter = counter.ok_or_else(|| SwitchError::NoCounter(column.quoted_table()))?;
     let is_fenced = counter == column.fence;
-    let above_rows = highest.unwrap_or(0).saturating_add(1);
     Ok(Counter {
         is_fenced,
         now: counter,
@@ -278,7 +314,7 @@ async fn set_counter(conn: &mut Conn, column: &KeyColumn, to: u64) -> Result<boo
     let alter = format!("ALTER TABLE {table} AUTO_INCREMENT = {to}{in_place}");
     match conn.query_drop(alter).await {
         Ok(()) => Ok(true),
-        Err(mysql_async::Error::Server(error)) if error.code == LOCK_WAIT_TIMEOUT => Ok(false),
+        Err(error) if is_lock_wait_timeout(&error) => Ok(false),
         Err(error) => Err(SwitchError::Counter { table, error }),
     }
 }

@@ -15,6 +15,8 @@ use crate::schema::KeyColumn;
 const UNRECORDED_MS_MAX: u64 = 1_000;
 /// How many tables that were left are named.
 const LEFT_TOLD_MAX: usize = 10;
+/// How many tables are named whose column is full.
+const FULL_TOLD_MAX: usize = 10;
 
 impl<C: ClientConnections> Conductor<C> {
     /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
@@ -60,6 +62,7 @@ impl<C: ClientConnections> Conductor<C> {
             .collect();
         let (mut reached, mut left) = self.reached(&recorded, standing).await?;
         let mut unknown = Vec::new();
+        let mut full = Vec::new();
         let claim = Claim::of(attempt, standing.leader.as_deref());
         for server in &mut reached {
             claim.take_over(&mut server.conn).await?;
@@ -74,6 +77,10 @@ impl<C: ClientConnections> Conductor<C> {
                 if is_over(&lifted, column)? {
                     return Ok(());
                 }
+                if lifted == Outcome::Full {
+                    let (table, on) = (column.quoted_table(), &server.identity);
+                    full.push(format!("{table} on {on} (from {next} on)"));
+                }
             }
             let found = (recorded.as_slice(), its.as_slice());
             // Here a table is to lose the fence that it had before the attempt.
@@ -84,6 +91,7 @@ impl<C: ClientConnections> Conductor<C> {
         left.extend(unknown);
         if self.board.complete(attempt).await.map_err(store_error)? {
             tell_native(attempt, &left);
+            tell_full(attempt, &full);
         }
         Ok(())
     }
@@ -164,6 +172,22 @@ fn tell_native(attempt: u64, left: &[&Recorded]) {
         left = left.len(),
         tables,
         "the tables are native again, but for some that keep their fence until a program that has their rule, and reaches them, lifts it: keep the rule in a file until then"
+    );
+}
+
+/// They are native again, and that is of no use to them.
+fn tell_full(attempt: u64, full: &[String]) {
+    if full.is_empty() {
+        return;
+    }
+    let tables = full.iter().take(FULL_TOLD_MAX).map(String::as_str);
+    let tables = tables.collect::<Vec<_>>().join(", ");
+    tracing::warn!(
+        attempt,
+        full = full.len(),
+        tables,
+        "these tables are native again, and number no row: keys or rows reach the largest number of their column, so the server refuses each INSERT \
+         without an id. Make the column larger, then set AUTO_INCREMENT to the number that is named here, if it is below"
     );
 }
 

@@ -304,7 +304,7 @@ impl<C: ClientConnections> Conductor<C> {
                 tracing::info!(table = column.quoted_table(), "{done}");
             }
             // The next look comes back to it.
-            Outcome::Over | Outcome::Blocked(_) => {}
+            Outcome::Over | Outcome::Blocked(_) | Outcome::Full => {}
             Outcome::NotAltered => bail!(not_altered(column)),
         }
         if let Some((span, reading)) = found {

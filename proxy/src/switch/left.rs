@@ -69,6 +69,8 @@ impl<C: ClientConnections> Conductor<C> {
                 }
                 // The next look comes back to it.
                 Ok(Outcome::Over | Outcome::Blocked(_)) => {}
+                // Statements are not sent again for it: the server refuses them with or without a fence.
+                Ok(Outcome::Full) => {}
                 Ok(Outcome::NotAltered) => looked = looked.and(Err(anyhow!(not_altered(column)))),
                 Err(error) => {
                     looked = looked.and(Err(error.into()));

@@ -20,6 +20,7 @@ on_both_flavours!(
     who_had_the_claim_is_gone,
     claims_of_other_attempts_are_not_taken_over,
     a_table_of_the_same_name_in_another_case_is_another,
+    a_full_table_is_said_to_be_full_each_time,
 );
 
 /// A server's schema of a test's own, with a table, and a connection that switches it.
@@ -291,6 +292,36 @@ fn a_table_of_the_same_name_in_another_case_is_another(flavour: Flavour) -> Resu
         let column = column(&mut table.conn, &table.schema).await?;
         assert_eq!((column.table.as_str(), column.fenced), ("t", false));
         assert_eq!(column.counter, Some(2));
+        Ok(())
+    })
+}
+
+/// On MariaDB its counter is at the fence all the same. Whoever took it for lifted would have statements sent again for ever.
+fn a_full_table_is_said_to_be_full_each_time(flavour: Flavour) -> Result<()> {
+    const LARGEST: u64 = 2_147_483_647;
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_full").await?;
+        assert_eq!(table.fence(true).await?.0, Outcome::Done);
+        // Its keys have used all numbers up.
+        for _ in 0..2 {
+            let lifted = table.lift(LARGEST + 1, true).await?;
+            assert_eq!(lifted, Outcome::Full);
+        }
+        if flavour == Flavour::MariaDb {
+            assert!(table.is_fenced()?);
+        }
+        // So has a row.
+        table.run(&format!("INSERT INTO t (id, a) VALUES ({LARGEST}, 1)"))?;
+        for _ in 0..2 {
+            assert_eq!(table.lift(2, true).await?, Outcome::Full);
+        }
+        // There is room for one more.
+        table.run(&format!(
+            "DELETE FROM t; ALTER TABLE t AUTO_INCREMENT = {}",
+            table.column.fence
+        ))?;
+        assert_eq!(table.lift(LARGEST - 1, true).await?, Outcome::Done);
+        assert_eq!(table.insert()?, Some(LARGEST - 1));
         Ok(())
     })
 }

@@ -4,6 +4,7 @@ mod ahead;
 mod brought;
 mod failover;
 mod fence;
+mod full;
 mod ignore;
 mod killed;
 mod later;

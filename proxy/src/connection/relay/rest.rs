@@ -15,7 +15,8 @@ use crate::schema::new_tables::ANSWER_MS_MAX;
 /// After so long a statement that waits for what the server says of its table looks whether anybody still asks, milliseconds: a question may end without an
 /// answer.
 const LOOK_MS: u64 = 500;
-/// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
+/// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds: altogether, if it is sent again and
+/// refused again.
 const AT_FENCE_MS_MAX: u64 = 3_000;
 
 impl Relay {
@@ -152,12 +153,16 @@ impl Relay {
         let Some(updates) = self.updates.as_ref().filter(|_| !can_go_on) else {
             return true;
         };
-        let limit = match self.session.is_at_fence() {
-            true => updates.held_ms_max().min(AT_FENCE_MS_MAX),
-            false => updates.held_ms_max(),
+        let waits = &mut self.waits;
+        let (limit, until) = match self.session.is_at_fence() {
+            true => {
+                let limit = updates.held_ms_max().min(AT_FENCE_MS_MAX);
+                (limit, &mut waits.at_fence)
+            }
+            false => (updates.held_ms_max(), &mut waits.for_rules),
         };
         let limit = Duration::from_millis(limit);
-        let until = *self.waits.for_rules.get_or_insert(Instant::now() + limit);
+        let until = *until.get_or_insert(Instant::now() + limit);
         let other = timeout_at(until, updates.wait_for(before));
         let Some(other) = self.client.stream.while_there(other).await else {
             return false;

@@ -75,14 +75,14 @@ impl Relay {
                     self.has_said_goodbye = is_goodbye;
                     self.upstream.is_to_close = self.has_left();
                 }
-                self.waits = Waits::default();
+                self.end_waits(of);
                 Moved::Yes
             }
             Step::Consumed(count) => {
                 if let Err(overrun) = from.input.drop_front(count) {
                     return self.overran(of, overrun);
                 }
-                self.waits = Waits::default();
+                self.end_waits(of);
                 Moved::Yes
             }
             // The client has got the error, and still sends more.
@@ -119,6 +119,19 @@ impl Relay {
             }
             Step::Close => Moved::Halt(Halt::Close),
         }
+    }
+
+    /// Something was passed on of one side. What the server has said of a statement is no news of one that it has refused at the fence: that is sent
+    /// again, and would begin to wait anew for ever.
+    fn end_waits(&mut self, of: Of) {
+        let at_fence = match of {
+            Of::Client => None,
+            Of::Upstream => self.waits.at_fence,
+        };
+        self.waits = Waits {
+            at_fence,
+            ..Waits::default()
+        };
     }
 
     /// Where the rule says so, the log tells which keys a statement gets.
