@@ -4,6 +4,7 @@ pub(crate) mod advance;
 pub(crate) mod check;
 pub(crate) mod decode;
 pub(crate) mod explain;
+mod fence_owners;
 mod forgotten;
 pub(crate) mod generate;
 mod hidden;

@@ -30,6 +30,7 @@ pub use column_type::ColumnType;
 pub use counting::{Count, Counting, counting};
 pub use diagnose::{diagnose, unmatched};
 pub use elsewhere::elsewhere;
+pub(crate) use fence::has_fence_by;
 pub use fence::{apply_fence, left_fences, unfenced};
 pub use finding::{Finding, Severity};
 pub use highest::{

@@ -31,7 +31,7 @@ pub use crate::store::switch_commit::Committed;
 pub use board::Switchboard;
 pub use commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 pub use decide::{Next, Participant, decide, missing};
-pub use fenced::{FencedTable, Origin, origin};
+pub use fenced::{FencedTable, Origin, keys_in_force, origin};
 pub use given_up::why_given_up;
 pub use reached::Reached;
 pub use space::KeySpace;

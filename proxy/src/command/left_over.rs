@@ -13,6 +13,7 @@ use keywright_store::switch::{
 };
 use tokio::time::timeout;
 
+use super::fence_owners::{Owners, owners};
 use super::wanted::{host_of, named, place_of};
 
 /// A place whose configuration has a rule.
@@ -46,32 +47,47 @@ pub(super) async fn fences(
     (board, before): (&Switchboard, Option<Standing>),
     snapshots: &[Option<&Snapshot>],
 ) -> Vec<Vec<Finding>> {
-    let found = |is_native: &dyn Fn(&Configured, bool) -> bool| -> Vec<Vec<Finding>> {
-        let snapshots = snapshots.iter();
-        snapshots
-            .map(|snapshot| match snapshot {
-                Some(snapshot) => schema::left_fences(snapshot, config, is_native),
-                None => Vec::new(),
-            })
-            .collect()
-    };
-    let all = found(&|_: &Configured, _: bool| true);
-    if all.iter().all(Vec::is_empty) {
-        return all;
+    let snapshots = snapshots.iter();
+    let all: Vec<(Option<&Snapshot>, Vec<Finding>)> = snapshots
+        .map(|snapshot| {
+            (
+                *snapshot,
+                found(config, *snapshot, &Owners::new(), |_, _| true),
+            )
+        })
+        .collect();
+    if all.iter().all(|(_, found)| found.is_empty()) {
+        return all.into_iter().map(|(_, found)| found).collect();
     }
-    let after = match before.is_some() {
-        true => standing(board).await,
-        false => None,
+    let after = standing(board).await;
+    let standings = before.as_ref().zip(after.as_ref());
+    let is_native = |rule: &Configured, is_kept: bool| {
+        let of_switch = |(before, after)| stays_native((&rule_name(rule), is_kept), before, after);
+        !rule.is_switched || standings.is_some_and(of_switch)
     };
-    let standings = before.zip(after);
-    found(&|rule: &Configured, is_kept: bool| {
-        let of_switch = || {
-            let standings = standings.as_ref();
-            standings.is_some_and(|(before, after)| {
-                stays_native((&rule_name(rule), is_kept), before, after)
-            })
+    let mut told = Vec::new();
+    for (snapshot, of_any) in all {
+        let owners = match of_any.is_empty() {
+            true => Owners::new(),
+            false => owners(snapshot, (board, after.as_ref())).await,
         };
-        !rule.is_switched || of_switch()
+        told.push(found(config, snapshot, &owners, is_native));
+    }
+    told
+}
+
+fn found(
+    config: &Config,
+    snapshot: Option<&Snapshot>,
+    owners: &Owners,
+    is_native: impl Fn(&Configured, bool) -> bool,
+) -> Vec<Finding> {
+    let Some(snapshot) = snapshot else {
+        return Vec::new();
+    };
+    schema::left_fences(snapshot, config, is_native, |column| {
+        let table = (column.schema.clone(), column.table.clone());
+        owners.get(&table).cloned()
     })
 }
 

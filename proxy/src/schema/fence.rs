@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use keywright_session::Mode;
+use keywright_store::switch::{KeySpace, RuleName};
 use mysql_async::prelude::Queryable;
 
 use super::finding::{Finding, OfTable, Severity};
@@ -53,11 +54,13 @@ pub fn unfenced(snapshot: &Snapshot, config: &Config) -> u64 {
 }
 
 /// What is to be said of tables with a fence whose rules give no keys, where `is_native` says so of the rule: its tables are not just going over. It is told,
-/// too, whether programs leave the fence alone, since a rule in force behind that one is for the table as well.
+/// too, whether programs leave the fence alone, since a rule in force behind that one is for the table as well, or another one has set it. `set_by` says by
+/// which rule in force a table has its fence, as the store has recorded it.
 pub fn left_fences(
     snapshot: &Snapshot,
     config: &Config,
     is_native: impl Fn(&Configured, bool) -> bool,
+    set_by: impl Fn(&KeyColumn) -> Option<(RuleName, KeySpace)>,
 ) -> Vec<Finding> {
     let matched = Matched::new(snapshot, config);
     let in_force = |rule: &&Configured| rule.is_switched && rule.rule.mode == Mode::Rewrite;
@@ -75,24 +78,46 @@ pub fn left_fences(
         let gives = rules.find(column.schema.as_bytes(), column.table.as_bytes());
         let gives = gives.and_then(|(rule, _)| giving.rules.get(rule));
         let gives = gives.filter(|its| its.rule.column.eq_ignore_ascii_case(&column.name));
-        if !is_native(configured, gives.is_some()) {
+        let set_by = set_by(column);
+        if !is_native(configured, gives.is_some() || set_by.is_some()) {
             continue;
         }
         let name = column.quoted_table();
-        match gives {
-            Some(gives) => others.push(of_another(&name, configured, gives)),
-            None => {
-                let message = format!(
-                    "{name} has a fence, and its rule gives no keys: the server refuses each INSERT without an id (167, on MySQL 1467). See that nobody \
-                     else gives it keys, and lift the fence as keywright release says"
-                );
-                left.push(OfTable::new(&name, message));
-            }
+        match (gives, set_by) {
+            (Some(gives), _) => others.push(of_another(&name, configured, gives)),
+            (None, Some((rule, keys))) => left.push(of_another_file(&name, (&rule, &keys))),
+            (None, None) => left.push(of_nobody(&name)),
         }
     }
     let mut findings = Severity::Error.of_each(others.into_iter());
     findings.extend(Severity::Warning.of_each(left.into_iter()));
     findings
+}
+
+fn of_nobody(name: &str) -> OfTable {
+    let message = format!(
+        "{name} has a fence, and its rule gives no keys: the server refuses each INSERT without an id (167, on MySQL 1467). See that nobody \
+         else gives it keys, and lift the fence as keywright release says"
+    );
+    OfTable::new(name, message)
+}
+
+/// A rule is written another way in the files of the programs that give the table keys.
+fn of_another_file(name: &str, set_by: (&RuleName, &KeySpace)) -> OfTable {
+    let message = format!(
+        "{}. Its rule here gives no keys, so the server refuses each INSERT without an id (167, on MySQL 1467). Nobody may lift the fence before",
+        has_fence_by(name, set_by)
+    );
+    OfTable::new(name, message)
+}
+
+/// By which rule in force a table has its fence, and what is to be done where a configuration has another one for it, for people.
+pub(crate) fn has_fence_by(table: &str, (rule, keys): (&RuleName, &KeySpace)) -> String {
+    let RuleName { tables, column } = rule;
+    format!(
+        "{table} has its fence by rule {tables}.{column} (\"{keys}\"), which is in force: write the rule as it is there, or set mode = \"observe\" in \
+         that one first"
+    )
 }
 
 /// A rule was put before one in force, or its tables are native and somebody has gone by another order of the rules.

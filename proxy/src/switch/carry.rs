@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 use keywright_store::switch::{
-    CommitRefusal, Committed, KeySpace, Phase, Reached, Recorded, RuleName, Standing,
+    CommitRefusal, Committed, FencedTable, InForce, KeySpace, Phase, Reached, Recorded, RuleName,
+    Standing, keys_in_force,
 };
 use tokio::time::timeout;
 
@@ -24,6 +25,8 @@ const MORE_MS_MAX: u64 = 500;
 struct OwnFences {
     rules: BTreeSet<RuleName>,
     tables: BTreeSet<ServerTable>,
+    /// What the store says of all rules.
+    known: Vec<InForce>,
 }
 
 impl OwnFences {
@@ -149,10 +152,7 @@ impl<C: ClientConnections> Conductor<C> {
             let done = match own {
                 None => self.note(attempt, server, &column).await?,
                 Some(own) if column.fenced && !own.has(&name, &table) => {
-                    let why = format!(
-                        "{} has a fence already, of another rule, of another store or out of a dump: see that nobody else gives it keys, and lift it first, as keywright release says",
-                        table.1
-                    );
+                    let why = self.of_others_fence(server, &column, own).await?;
                     return Err(given_up(&why));
                 }
                 Some(_) => self.fence(attempt, server, (&name, &column)).await?,
@@ -166,6 +166,29 @@ impl<C: ClientConnections> Conductor<C> {
             seen.push(table);
         }
         Ok(Some(seen))
+    }
+
+    /// Why a table cannot go over that has a fence which is not its rule's, for people.
+    async fn of_others_fence(
+        &self,
+        server: &Server,
+        column: &KeyColumn,
+        own: &OwnFences,
+    ) -> Result<String> {
+        let table = column.quoted_table();
+        let recorded = self.board.fenced(&server.identity).await;
+        let recorded = recorded.map_err(store_error)?;
+        let is_it = |its: &&FencedTable| its.schema == column.schema && its.table == column.table;
+        let set_by = recorded.iter().find(is_it).and_then(|its| {
+            let keys = keys_in_force(its, &own.known)?;
+            Some((&its.rule, keys))
+        });
+        Ok(match set_by {
+            Some(set_by) => schema::has_fence_by(&table, set_by),
+            None => format!(
+                "{table} has a fence already, of another rule, of another store or out of a dump: see that nobody else gives it keys, and lift it first, as keywright release says"
+            ),
+        })
     }
 
     /// How far the ids of a server's tables have come; an error where a table has come meanwhile.
@@ -224,6 +247,7 @@ impl<C: ClientConnections> Conductor<C> {
                     (its.server, table)
                 })
                 .collect(),
+            known: standing.rules.clone(),
         })
     }
 

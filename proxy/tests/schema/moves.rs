@@ -216,11 +216,35 @@ fn a_fence_that_may_be_of_a_rule_behind_is_an_error() {
             "has a fence, and its rule gives no keys",
         ),
     ] {
-        let found = left_fences(&snapshot, &with_rules(rules), |_, _| true);
+        let found = left_fences(&snapshot, &with_rules(rules), |_, _| true, |_| None);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].severity, severity, "{found:?}");
         assert!(found[0].message.contains(says), "{found:?}");
     }
+}
+
+/// Another file writes the rule another way. Whoever lifted the fence would do it under programs that give the table keys.
+#[test]
+fn a_fence_of_a_rule_in_force_is_not_to_be_lifted() {
+    let snapshot = orders(FENCE).unwrap();
+    let set_by = || {
+        let keys = KeySpace::Tag(Tag::parse("y").unwrap());
+        (name("Shop.Ord*"), keys)
+    };
+    // No program lifts it, whatever the rule here is.
+    let found = left_fences(
+        &snapshot,
+        &with_rules(&[ORDERS_OBSERVE]),
+        |_, is_kept| is_kept,
+        |_| Some(set_by()),
+    );
+    let [found] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(found.severity, Severity::Warning);
+    let says = "`shop`.`orders` has its fence by rule Shop.Ord*.id (\"segment:y\"), which is in force: write the rule as it is there";
+    assert!(found.message.contains(says), "{found:?}");
+    assert!(!found.message.contains("release"), "{found:?}");
 }
 
 #[test]

@@ -45,20 +45,24 @@ pub fn origin(table: &FencedTable, recorded: Option<&FencedTable>, rules: &[InFo
     if recorded.rule == table.rule {
         return Origin::Brought;
     }
-    let is_in_force =
-        |rule: &&InForce| rule.rule == recorded.rule && rule.servers.contains(&table.server);
-    let of_other = rules.iter().find(is_in_force);
-    match of_other.and_then(|rule| rule.keys.as_ref()) {
+    match keys_in_force(recorded, rules) {
         Some(keys) if *keys != table.keys => Origin::Others(recorded.rule.clone(), keys.clone()),
         Some(_) | None => Origin::Brought,
     }
+}
+
+/// The keys that the rule gives on the table's server by which it has its fence; `None`: that rule is not in force there any more.
+pub fn keys_in_force<'a>(recorded: &FencedTable, rules: &'a [InForce]) -> Option<&'a KeySpace> {
+    let is_in_force =
+        |rule: &&InForce| rule.rule == recorded.rule && rule.servers.contains(&recorded.server);
+    rules.iter().find(is_in_force)?.keys.as_ref()
 }
 
 #[cfg(test)]
 mod tests {
     use keywright_core::Tag;
 
-    use super::{FencedTable, InForce, KeySpace, Origin, RuleName, origin};
+    use super::{FencedTable, InForce, KeySpace, Origin, RuleName, keys_in_force, origin};
 
     fn space(tag: &str) -> KeySpace {
         KeySpace::Tag(Tag::parse(tag).unwrap())
@@ -88,6 +92,23 @@ mod tests {
             next: None,
             above: None,
             servers: vec![server.to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_fence_is_of_the_rule_in_force_by_which_it_was_recorded() {
+        for (rule, is_its) in [
+            (("shop.o*", "two", "here"), true),
+            // Another tag by now.
+            (("shop.o*", "three", "here"), true),
+            (("shop.o*", "", "here"), false),
+            (("shop.o*", "two", "there"), false),
+            (("shop.*", "two", "here"), false),
+        ] {
+            let rules = [in_force(rule)];
+            let found = keys_in_force(&fenced(("shop.o*", "two")), &rules);
+            let its = is_its.then(|| space(rule.1));
+            assert_eq!(found, its.as_ref(), "{rule:?}");
         }
     }
 

@@ -36,8 +36,9 @@ pub(crate) fn a_fence_of_another_rule_is_not_taken_for_ones_own(flavour: Flavour
 
     // Nor does one switch it that starts with such a file.
     let other = ProxyProcess::start(config)?;
+    let given_up = "the switch is given up: `shop`.`orders` has its fence by rule shop.*.id (\"segment:one\"), which is in force";
     wait_until("the switch to be given up", WAIT_MAX, || {
-        Ok(other.log().contains("has a fence already"))
+        Ok(other.log().contains(given_up))
     })?;
     wire.run(insert)?;
     let rows = shop
@@ -45,6 +46,34 @@ pub(crate) fn a_fence_of_another_rule_is_not_taken_for_ones_own(flavour: Flavour
         .wire("shop")?
         .rows("SELECT COUNT(*) FROM keywright.keywright_rule WHERE key_space = 'segment:two'")?;
     assert_eq!(rows, [["0"]]);
+    Ok(())
+}
+
+/// The same keys, by a pattern that is not the one in force: nobody is told to lift the fence of a table that others give keys.
+pub(crate) fn a_rule_in_force_that_is_written_another_way_is_named(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let key = id(proxy
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?)?;
+    let mut config = shop.config.clone();
+    config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.order?")];
+    let told = "`shop`.`orders` has its fence by rule shop.orders.id (\"segment:one\"), which is in force: write the rule as it is there";
+    let said = ProxyProcess::said(&config, &["check"])?;
+    assert_has(&said, &[&format!("warning: {told}")]);
+    let other = ProxyProcess::start(config)?;
+    let given_up = format!("the switch is given up: {told}");
+    wait_until("the switch to be given up", WAIT_MAX, || {
+        Ok(other.log().contains(&given_up))
+    })?;
+    for said in [said, other.log()] {
+        assert!(!said.contains("lift the fence as"), "{said}");
+        assert!(!said.contains("lift it first"), "{said}");
+    }
+    let next = id(proxy
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?)?;
+    assert!(next > key, "{next} {key}");
     Ok(())
 }
 
