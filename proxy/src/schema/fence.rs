@@ -54,8 +54,8 @@ pub fn unfenced(snapshot: &Snapshot, config: &Config) -> u64 {
 }
 
 /// What is to be said of tables with a fence whose rules give no keys, where `is_native` says so of the rule: its tables are not just going over. It is told,
-/// too, whether programs leave the fence alone, since a rule in force behind that one is for the table as well, or another one has set it. `set_by` says by
-/// which rule in force a table has its fence, as the store has recorded it.
+/// too, whether programs leave the fence alone: a rule in force behind that one is for the table as well, another one has set it, or the column is full.
+/// `set_by` says by which rule in force a table has its fence, as the store has recorded it.
 pub fn left_fences(
     snapshot: &Snapshot,
     config: &Config,
@@ -79,11 +79,14 @@ pub fn left_fences(
         let gives = gives.and_then(|(rule, _)| giving.rules.get(rule));
         let gives = gives.filter(|its| its.rule.column.eq_ignore_ascii_case(&column.name));
         let set_by = set_by(column);
-        if !is_native(configured, gives.is_some() || set_by.is_some()) {
+        let is_kept = gives.is_some() || set_by.is_some() || column.is_full();
+        if !is_native(configured, is_kept) {
             continue;
         }
         let name = column.quoted_table();
         match (gives, set_by) {
+            // On MariaDB it may have no fence: its counter is there all the same.
+            (None, None) if column.is_full() => left.push(OfTable::new(&name, column.why_full())),
             (Some(gives), _) => others.push(of_another(&name, configured, gives)),
             (None, Some((rule, keys))) => left.push(of_another_file(&name, (&rule, &keys))),
             (None, None) => left.push(of_nobody(&name)),

@@ -69,6 +69,7 @@ pub async fn inspect(conn: &mut Conn, config: &Config, extent: Extent) -> Result
     if has_context {
         conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
             .await?;
+        tables::largest_behind_fences(conn, config, &mut snapshot).await;
         snapshot.context = Some(definitions::context(conn, columns_of_views).await?);
         if !counts(&snapshot, config).is_empty() {
             snapshot.native = Some(native::native(conn).await?);

@@ -84,6 +84,22 @@ impl KeyColumn {
         self.kind.integer_max()
     }
 
+    /// Whether its rows reach the largest number that it holds, as far as that was asked for: then the server makes no further one, with a fence or without.
+    pub(super) fn is_full(&self) -> bool {
+        let max = self.integer_max();
+        self.largest
+            .is_some_and(|largest| max.is_some_and(|max| largest >= max))
+    }
+
+    /// What is to be said of one that is full.
+    pub(crate) fn why_full(&self) -> String {
+        let (table, name, kind) = (self.quoted_table(), self.quoted_name(), &self.kind.name);
+        format!(
+            "{table} is full: its highest id is the largest number that {name} ({kind}) holds, so the server refuses each INSERT without an id (167, on \
+             MySQL 1467). Make the column larger"
+        )
+    }
+
     /// Whether its engine is InnoDB.
     pub(super) fn is_innodb(&self) -> bool {
         self.engine.eq_ignore_ascii_case("InnoDB")

@@ -171,11 +171,15 @@ impl<C: ClientConnections> Conductor<C> {
     /// Why a table cannot go over that has a fence which is not its rule's, for people.
     async fn of_others_fence(
         &self,
-        server: &Server,
+        server: &mut Server,
         column: &KeyColumn,
         own: &OwnFences,
     ) -> Result<String> {
         let table = column.quoted_table();
+        let above = servers::above_rows(&mut server.conn, column).await?;
+        if column.integer_max().is_some_and(|max| above > max) {
+            return Ok(column.why_full());
+        }
         let recorded = self.board.fenced(&server.identity).await;
         let recorded = recorded.map_err(store_error)?;
         let is_it = |its: &&FencedTable| its.schema == column.schema && its.table == column.table;

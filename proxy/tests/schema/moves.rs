@@ -9,7 +9,7 @@ use keywright_proxy::in_force::{KeySpaces, Moves, Source};
 use keywright_proxy::schema::{Severity, Snapshot, Taken, diagnose, left_fences};
 use keywright_store::switch::{KeySpace, RuleName};
 
-use crate::build::{MYSQL, counted, snapshot, with_rules};
+use crate::build::{MARIADB, MYSQL, counted, snapshot, with_rules};
 
 const FENCE: u64 = u64::MAX;
 const OBSERVE: &str = "mode = \"observe\"";
@@ -245,6 +245,26 @@ fn a_fence_of_a_rule_in_force_is_not_to_be_lifted() {
     let says = "`shop`.`orders` has its fence by rule Shop.Ord*.id (\"segment:y\"), which is in force: write the rule as it is there";
     assert!(found.message.contains(says), "{found:?}");
     assert!(!found.message.contains("release"), "{found:?}");
+}
+
+/// On MariaDB it has the counter that its fence would be, and no switch was ever near it.
+#[test]
+fn a_full_column_has_no_fence_that_could_be_lifted() {
+    for (largest, is_full) in [(2_147_483_647, true), (7, false)] {
+        let mut table = counted("orders", "int", 2_147_483_648);
+        table.largest = Some(largest);
+        let found = left_fences(
+            &snapshot(MARIADB, vec![table]),
+            &with_rules(&[ORDERS_OBSERVE]),
+            // Programs would lift a fence.
+            |_, is_kept| is_kept || !is_full,
+            |_| None,
+        );
+        assert_eq!(found.len(), 1, "{found:?}");
+        let message = &found[0].message;
+        assert_eq!(message.contains("is full"), is_full, "{message}");
+        assert_eq!(message.contains("lift the fence"), !is_full, "{message}");
+    }
 }
 
 #[test]

@@ -48,6 +48,31 @@ pub(crate) fn a_fence_that_is_left_is_told(flavour: Flavour) -> Result<()> {
     Ok(())
 }
 
+/// Its counter is what a fence would be, and nothing is above its rows.
+#[test]
+fn a_full_column_is_not_taken_for_a_fence_that_is_left() -> Result<()> {
+    if !Flavour::MariaDb.is_wanted() {
+        return Ok(());
+    }
+    let (server, config) = shop(Flavour::MariaDb, &[])?;
+    server.run(
+        "shop",
+        "CREATE TABLE small (id INT AUTO_INCREMENT PRIMARY KEY, a INT);
+         INSERT INTO small (id, a) VALUES (2147483647, 1)",
+    )?;
+    let observes = rule("shop.small", "observe", true);
+    let config = with(&config, format!("{observes}bits_max = 31\n"));
+    let full = "`shop`.`small` is full";
+    let said = ProxyProcess::said(&config, &["check"])?;
+    assert_has(&said, &[&format!("127.0.0.1:1: warning: {full}")]);
+    let proxy = ProxyProcess::start(config)?;
+    is_logged(&proxy, full)?;
+    for said in [said, proxy.log()] {
+        assert!(!said.contains("has a fence"), "{said}");
+    }
+    Ok(())
+}
+
 pub(crate) fn a_rule_that_a_file_lacks_is_told(flavour: Flavour) -> Result<()> {
     let (server, config) = shop(flavour, &[])?;
     switched(&config)?;

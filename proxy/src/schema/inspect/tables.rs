@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context, Result};
-use keywright_session::Rules;
+use keywright_session::{Mode, Rules};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
@@ -149,14 +149,39 @@ pub(super) async fn largest(
             continue;
         }
         let largest = largest_in(conn, &column).await?;
-        let mut tables = snapshot.tables.iter_mut();
-        let table =
-            tables.find(|table| table.schema == column.schema && table.name == column.table);
-        if let Some(table) = table {
-            table.largest = Some(largest);
-        }
+        note_largest(snapshot, &column, largest);
     }
     Ok(())
+}
+
+/// The same of tables whose rules observe and that have a fence, or what looks like one: the counter of a full column. What cannot be read of one, as while
+/// somebody has locked it, is not known.
+pub(super) async fn largest_behind_fences(
+    conn: &mut Conn,
+    config: &Config,
+    snapshot: &mut Snapshot,
+) {
+    let observes = |column: &KeyColumn| {
+        let rule = config.rules.get(column.rule);
+        rule.is_some_and(|rule| rule.rule.mode == Mode::Observe)
+    };
+    for column in key_columns(snapshot, config) {
+        if column.auto_increment
+            && column.fenced
+            && observes(&column)
+            && let Ok(largest) = largest_in(conn, &column).await
+        {
+            note_largest(snapshot, &column, largest);
+        }
+    }
+}
+
+fn note_largest(snapshot: &mut Snapshot, column: &KeyColumn, largest: u64) {
+    let mut tables = snapshot.tables.iter_mut();
+    let table = tables.find(|table| table.schema == column.schema && table.name == column.table);
+    if let Some(table) = table {
+        table.largest = Some(largest);
+    }
 }
 
 /// The columns with which an index begins: schema, table and column.
