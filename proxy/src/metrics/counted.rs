@@ -40,7 +40,7 @@ pub enum Metric {
     PortRequests,
     /// Keys of a name that it gave.
     PortKeys,
-    /// Requests for keys that it refused.
+    /// Requests that it refused.
     PortRefused,
     /// Connections that it ended.
     PortCutOff,
@@ -163,7 +163,7 @@ impl Metric {
             Self::PortRefused => total(
                 "port_refused_total",
                 &["listener", "name", "cause"],
-                "Requests that a key port refused, by cause; without a name where they name none that the port has.",
+                "Requests that a key port refused, of every kind, by cause; without a name where they name none that the port has, or where the command was refused first.",
             ),
             Self::PortCutOff => total(
                 "port_cut_off_total",

@@ -113,9 +113,3 @@ impl Who {
 fn password_missing() -> Failure {
     Failure::new(Cause::PasswordMissing, "Authentication required.")
 }
-
-/// Counts a request that was refused. Names are those of the listener, so that nobody makes series of his own.
-pub(super) fn count_refusal(keys: &PortKeys, name: &[u8], failure: &Failure) {
-    let named = keys.name(name).map_or("", |named| named.name.as_str());
-    keys.figures.refused(named, failure.cause());
-}

@@ -81,6 +81,7 @@ fn keys_of_every_kind_are_given() -> Result<()> {
 fn what_is_refused_says_why_and_gives_no_key() -> Result<()> {
     let port = Port::start("")?;
     let mut client = port.client()?;
+    let (mut refused, mut no_command) = (0, 0);
     for (request, expected) in [
         (
             "INCR none",
@@ -123,7 +124,11 @@ fn what_is_refused_says_why_and_gives_no_key() -> Result<()> {
         ("DEL orders", "ERR keys are given once"),
         ("MULTI", "ERR there are no transactions"),
         ("HSET a b c", "ERR this is a key port"),
+        ("SCAN 0", "ERR this is a key port"),
         ("NONSENSE", "ERR unknown command 'NONSENSE'"),
+        ("CLIENT LIST", "ERR unknown subcommand 'LIST' of CLIENT"),
+        ("KEYWRIGHT FOO", "ERR unknown subcommand 'FOO' of KEYWRIGHT"),
+        ("KEYWRIGHT ABOUT none", "TAG_UNKNOWN"),
         ("INCR", "ERR wrong number of arguments for 'incr' command"),
         ("SELECT 1", "ERR DB index is out of range"),
         ("HELLO 4", "NOPROTO unsupported protocol version"),
@@ -138,18 +143,41 @@ fn what_is_refused_says_why_and_gives_no_key() -> Result<()> {
         ("KEYWRIGHT DECODE x", "ID_FOREIGN"),
     ] {
         let reply = client.say(request)?;
-        assert_has(reply.error()?, &[expected]);
+        let error = reply.error()?;
+        assert_has(error, &[expected]);
+        refused += 1;
+        no_command += u64::from(error.starts_with("ERR ") || error.starts_with("NOPROTO "));
+        assert_eq!(refused_by(&port, |_| true)?, refused, "{request}");
     }
     assert_eq!(client.say("INCR orders")?, RespValue::Integer(1));
+    // Each of them once.
+    assert_eq!(refused_by(&port, |_| true)?, refused);
+    let is_no_command = |series: &str| series.contains("cause=\"command_refused\"");
+    assert_eq!(refused_by(&port, is_no_command)?, no_command);
     assert_eq!(
         port.metric("keywright_port_refused_total{cause=\"key_kind\"")?,
         1
     );
     assert_eq!(
         port.metric("keywright_port_refused_total{name=\"\",cause=\"tag_unknown\"")?,
-        1
+        3
     );
     Ok(())
+}
+
+/// Requests that the port counted as refused, in the series that are asked for.
+fn refused_by(port: &Port, is_asked: impl Fn(&str) -> bool) -> Result<u64> {
+    let (_, metrics) = port.proxy.http_get("/metrics")?;
+    let mut refused = 0;
+    for line in metrics.lines() {
+        if let Some((series, count)) = line.rsplit_once(' ')
+            && series.starts_with("keywright_port_refused_total{")
+            && is_asked(series)
+        {
+            refused += count.parse::<u64>()?;
+        }
+    }
+    Ok(refused)
 }
 
 #[test]

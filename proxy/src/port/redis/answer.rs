@@ -196,7 +196,7 @@ pub(super) fn stats(names: &[&Arc<NamedKeys>], keys: &PortKeys, to: &mut Writer<
 /// range may have.
 pub(super) fn about(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
     let Some(named) = keys.name(name) else {
-        return refused::write_failure(to, &issue::unknown(name, keys));
+        return refused::refuse(keys, name, &issue::unknown(name, keys), to);
     };
     let facts = named.gives.tag_facts().unwrap_or_default();
     let hide_bits = facts.hide_bits.map(|bits| bits.get().to_string());
@@ -262,7 +262,8 @@ pub(super) fn decoded(id: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
             number_pair("sequence", i64::try_from(sequence).unwrap_or(i64::MAX), to);
         }
         Err(error) => {
-            refused::write_failure(to, &Failure::new(Cause::IdForeign, format!("{error:#}")))
+            let failure = Failure::new(Cause::IdForeign, format!("{error:#}"));
+            refused::refuse(keys, b"", &failure, to);
         }
     }
 }
@@ -281,11 +282,11 @@ fn number_pair(key: &str, value: i64, to: &mut Writer<'_>) {
 pub(super) fn last(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
     match keys.name(name) {
         Some(named) if named.is_number() => match named.order_refusal() {
-            Some(failure) => refused::refuse(keys, &named.name, &failure, to),
+            Some(failure) => refused::refuse(keys, name, &failure, to),
             None => write_last(named.figures.last(), to),
         },
-        Some(named) => refused::write_failure(to, &told::no_number(named)),
-        None => refused::write_failure(to, &issue::unknown(name, keys)),
+        Some(named) => refused::refuse(keys, name, &told::no_number(named), to),
+        None => refused::refuse(keys, name, &issue::unknown(name, keys), to),
     }
 }
 
@@ -294,7 +295,7 @@ pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>)
     let mut names = request.arguments(1).filter_map(|name| keys.name(name));
     let refused = names.find_map(|named| Some((named, named.order_refusal()?)));
     if let Some((named, failure)) = refused {
-        return refused::refuse(keys, &named.name, &failure, to);
+        return refused::refuse(keys, named.name.as_bytes(), &failure, to);
     }
     to.array(request.count().saturating_sub(1));
     for name in request.arguments(1) {

@@ -27,11 +27,8 @@ pub(super) fn answer(query: ClusterQuery<'_>, keys: &PortKeys, to: &mut Writer<'
     }
     let nodes = keys.cluster.as_ref().and_then(|keys| keys.order_nodes());
     let Some(nodes) = nodes else {
-        return refused::write(
-            to,
-            Cause::CommandRefused,
-            "This instance has cluster support disabled",
-        );
+        let message = "This instance has cluster support disabled";
+        return refused::write(keys, Cause::CommandRefused, message, to);
     };
     match query {
         ClusterQuery::KeySlot(_) => {}
@@ -206,7 +203,7 @@ pub(super) fn lasts(
             Cause::SlotsCross,
             "Keys in request don't hash to the same slot",
         );
-        refused::refuse(keys, "", &failure, to);
+        refused::refuse(keys, b"", &failure, to);
         return Outcome::Answered;
     }
     let mut found = Vec::new();
@@ -231,7 +228,7 @@ pub(super) fn lasts(
             Some(Issued::Keys(_)) | None => {
                 let why = named.misplaced().or_else(|| named.order_trouble());
                 let why = why.unwrap_or_else(issue::nobody);
-                refused::refuse(keys, &named.name, &why, to);
+                refused::refuse(keys, name, &why, to);
                 return Outcome::Answered;
             }
         }
@@ -244,7 +241,7 @@ pub(super) fn lasts(
             return Outcome::Unconfirmed(HeldReply::new(asked, answer, *first, client));
         }
         // Somebody else was active while they were looked up.
-        refused::refuse(keys, "", &issue::nobody(), to);
+        refused::refuse(keys, b"", &issue::nobody(), to);
         return Outcome::Answered;
     }
     write_lasts(&found, to);

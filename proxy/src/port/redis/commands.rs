@@ -6,7 +6,6 @@ use keywright_resp::reply::Writer;
 use keywright_resp::request::Request;
 use keywright_store::Failure;
 
-use crate::port::access::count_refusal;
 use crate::port::issue::{Found, Issued};
 use crate::port::keys::PortKeys;
 use crate::port::redis::client::Client;
@@ -28,9 +27,10 @@ pub(super) fn carry_out(
     let mut to = Writer::new(out, client.protocol());
     if is_http(request) {
         refused::write(
-            &mut to,
+            &context.keys,
             Cause::PacketMalformed,
             "Protocol error: this is no server of HTTP",
+            &mut to,
         );
         return Outcome::Stray;
     }
@@ -84,16 +84,17 @@ fn allowed<'a>(
         Ok(command) if client.is_let_in() || is_for_strangers(&command) => command,
         // Whoever is not let in is told nothing else.
         Err(refusal) if client.is_let_in() || refusal == Refusal::Protocol => {
-            to.error(refusal.code(), &refusal.to_string());
+            refused::refuse_command(&context.keys, &refusal, to);
             return None;
         }
         Ok(_) | Err(_) => {
-            refused::write(to, Cause::PasswordMissing, "Authentication required.");
+            let message = "Authentication required.";
+            refused::write(&context.keys, Cause::PasswordMissing, message, to);
             return None;
         }
     };
     if let Some(failure) = unknown.filter(|_| !is_for_strangers(&command)) {
-        refused::refuse(&context.keys, "", failure, to);
+        refused::refuse(&context.keys, b"", failure, to);
         return None;
     }
     Some(command)
@@ -112,7 +113,7 @@ fn last_of(
             return keys_of(name, (1, Form::Recent), client, (to, room), context);
         }
         Ok(()) => answer::last(name, keys, to),
-        Err(failure) => denied(keys, name, &failure, to),
+        Err(failure) => refused::refuse(keys, name, &failure, to),
     }
     Outcome::Answered
 }
@@ -133,7 +134,7 @@ fn lasts_of(
             return cluster::lasts(request, (keys, client), bytes_max, to);
         }
         None => answer::lasts(request, keys, to),
-        Some((name, failure)) => denied(keys, name, &failure, to),
+        Some((name, failure)) => refused::refuse(keys, name, &failure, to),
     }
     Outcome::Answered
 }
@@ -156,7 +157,7 @@ fn keywright(
         KeywrightCommand::Stats => answer::stats(&who.names(keys), keys, to),
         KeywrightCommand::About(name) => match who.may_use(name) {
             Ok(()) => answer::about(name, keys, to),
-            Err(failure) => denied(keys, name, &failure, to),
+            Err(failure) => refused::refuse(keys, name, &failure, to),
         },
         KeywrightCommand::Create { name, order } => {
             return tags::create((name, order), who, keys, to);
@@ -176,11 +177,6 @@ fn keywright(
         }
     }
     Outcome::Answered
-}
-
-fn denied(keys: &PortKeys, name: &[u8], failure: &Failure, to: &mut Writer<'_>) {
-    count_refusal(keys, name, failure);
-    refused::write_failure(to, failure);
 }
 
 /// Whether a request is the head of one in HTTP. A page in somebody's browser can send such to a loopback address, with lines behind it
@@ -208,10 +204,11 @@ fn hello(asked: &Hello<'_>, client: &mut Client, to: &mut Writer<'_>, keys: &Por
         return Outcome::Answered;
     }
     refused::write(
-        to,
+        keys,
         Cause::PasswordMissing,
         "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
          authenticate the client and select the RESP protocol version at the same time",
+        to,
     );
     after_refusal(client)
 }
@@ -234,7 +231,7 @@ fn keys_of(
 ) -> Outcome {
     let keys = &context.keys;
     if let Err(failure) = client.who().may_use(name) {
-        denied(keys, name, &failure, to);
+        refused::refuse(keys, name, &failure, to);
         return Outcome::Answered;
     }
     let asked = AskedKeys::new(keys, name, asked, context.limits.output_bytes_max);
@@ -243,10 +240,7 @@ fn keys_of(
     {
         return Outcome::PutOff;
     }
-    let asked = asked.and_then(|asked| match room.take(asked.listed_bytes()) {
-        Ok(()) => Ok(asked),
-        Err(failure) => Err((keys.name(name).cloned(), failure)),
-    });
+    let asked = asked.and_then(|asked| room.take(asked.listed_bytes()).map(|()| asked));
     match asked {
         Ok(asked) => {
             if let Some(moved) = context.moved(name)
@@ -278,10 +272,7 @@ fn keys_of(
                 Err(away) => away.into(),
             };
         }
-        Err((named, failure)) => {
-            let name = named.as_ref().map_or("", |named| named.name.as_str());
-            refused::refuse(keys, name, &failure, to);
-        }
+        Err(failure) => refused::refuse(keys, name, &failure, to),
     }
     Outcome::Answered
 }

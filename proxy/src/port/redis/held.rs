@@ -265,7 +265,7 @@ impl Confirming {
                     Ok(())
                 }
                 Err(failure) => {
-                    refused::refuse(&context.keys, reply.asked.name(), &failure, &mut to);
+                    refused::refuse(&context.keys, name, &failure, &mut to);
                     Ok(())
                 }
             };

@@ -57,8 +57,7 @@ pub(super) fn failed(
     keys: &PortKeys,
     to: &mut Writer<'_>,
 ) -> Outcome {
-    keys.figures.refused("", failure.cause());
-    refused::write_failure(to, failure);
+    refused::refuse(keys, b"", failure, to);
     match failure.cause() == Cause::PasswordWrong && client.has_failed() {
         true => Outcome::Guesses,
         false => Outcome::Answered,

@@ -6,7 +6,7 @@ use keywright_resp::reply::Writer;
 use keywright_store::Failure;
 use keywright_store::users::{Grant, NamePattern, Rights, UserChange, UserName, UserTable};
 
-use crate::port::access::{Who, count_refusal};
+use crate::port::access::Who;
 use crate::port::keys::PortKeys;
 use crate::port::redis::outcome::{Done, Outcome};
 use crate::port::redis::refused;
@@ -132,14 +132,13 @@ pub(super) fn users_of(keys: &PortKeys, may: Result<(), Failure>) -> Result<&Por
     })
 }
 
-/// Tells why nothing is done, and counts it.
+/// Tells why nothing is done.
 pub(super) fn refuse(
     keys: &PortKeys,
     name: &[u8],
     failure: &Failure,
     to: &mut Writer<'_>,
 ) -> Outcome {
-    count_refusal(keys, name, failure);
-    refused::write_failure(to, failure);
+    refused::refuse(keys, name, failure, to);
     Outcome::Answered
 }

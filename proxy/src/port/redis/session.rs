@@ -196,7 +196,7 @@ impl Session {
                                 unknown = Some(failure);
                             }
                             Err(failure) => {
-                                self.shut_out(&failure, out);
+                                self.shut_out(&failure, out, &context.keys);
                                 continue;
                             }
                         }
@@ -215,7 +215,7 @@ impl Session {
                     requests = requests.saturating_add(1);
                     bytes = bytes.saturating_add(its_bytes);
                 }
-                Err(fault) => self.give_up(fault, out),
+                Err(fault) => self.give_up(fault, out, &context.keys),
             }
         };
         if halt == Halt::Dry {
@@ -264,24 +264,24 @@ impl Session {
     }
 
     /// Its user is no more, or has another password.
-    fn shut_out(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+    fn shut_out(&mut self, failure: &Failure, out: &mut Vec<u8>, keys: &PortKeys) {
         let mut to = Writer::new(behind(&mut self.held, out), self.client.protocol());
-        refused::write_failure(&mut to, failure);
+        refused::refuse(keys, b"", failure, &mut to);
         self.phase = Phase::Ending(Some(CutOff::User));
     }
 
     /// What it sent is no request: what is behind it cannot be told.
-    fn give_up(&mut self, fault: Fault, out: &mut Vec<u8>) {
+    fn give_up(&mut self, fault: Fault, out: &mut Vec<u8>, keys: &PortKeys) {
         let mut to = Writer::new(behind(&mut self.held, out), self.client.protocol());
-        match self.client.is_let_in() || !fault.is_of_length() {
-            true => refused::write(&mut to, Cause::PacketMalformed, &fault.to_string()),
+        let (cause, message) = match self.client.is_let_in() || !fault.is_of_length() {
+            true => (Cause::PacketMalformed, fault.to_string()),
             // It may be one that others may send.
-            false => refused::write(
-                &mut to,
+            false => (
                 Cause::PasswordMissing,
-                "Authentication required before a request of this length.",
+                "Authentication required before a request of this length.".to_owned(),
             ),
-        }
+        };
+        refused::write(keys, cause, &message, &mut to);
         self.phase = Phase::Ending(Some(CutOff::Protocol));
     }
 
@@ -326,7 +326,7 @@ impl Session {
             Wait::Doing(doing) => {
                 match ready!(doing.as_mut().poll(waker)) {
                     Ok(done) => done.write(&mut to),
-                    Err(failure) => refused::refuse(&context.keys, "", &failure, &mut to),
+                    Err(failure) => refused::refuse(&context.keys, b"", &failure, &mut to),
                 }
                 Phase::Serving
             }
@@ -348,7 +348,7 @@ fn tell_keys(
     match may.and(taken) {
         Ok(taken) => asked.tell(taken, keys, to),
         Err(failure) => {
-            refused::refuse(keys, asked.name(), &failure, to);
+            refused::refuse(keys, asked.name().as_bytes(), &failure, to);
             Ok(())
         }
     }

@@ -1,6 +1,5 @@
 //! Requests for keys over the Redis protocol: what they ask for, and how keys are told.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch, slot};
@@ -80,23 +79,21 @@ impl AskedKeys {
     /// What a client asks for, looked at. `output_bytes_max`: what a list may take.
     ///
     /// # Errors
-    /// There is no such name, or it does not give such keys, or so many; the name is given where there is one.
+    /// There is no such name, or it does not give such keys, or so many.
     pub(super) fn new(
         keys: &PortKeys,
         name: &[u8],
         (count, form): (i64, Form),
         output_bytes_max: usize,
-    ) -> Result<Self, (Option<Arc<NamedKeys>>, Failure)> {
+    ) -> Result<Self, Failure> {
         let Some(named) = keys.name(name) else {
-            return Err((None, issue::unknown(name, keys)));
+            return Err(issue::unknown(name, keys));
         };
-        match checked(named, (count, form), output_bytes_max) {
-            Ok(count) => Ok(Self {
-                request: KeyRequest::new(named, count, form.wants()),
-                form,
-            }),
-            Err(failure) => Err((Some(Arc::clone(named)), failure)),
-        }
+        let count = checked(named, (count, form), output_bytes_max)?;
+        Ok(Self {
+            request: KeyRequest::new(named, count, form.wants()),
+            form,
+        })
     }
 
     /// The name whose keys are asked for.
@@ -135,7 +132,7 @@ impl AskedKeys {
         match issued {
             Issued::Keys(taken) => {
                 if let Err(failure) = self.write(&taken, to) {
-                    refused::refuse(keys, self.name(), &failure, to);
+                    refused::refuse(keys, self.name().as_bytes(), &failure, to);
                 }
             }
             Issued::Last(0) => to.null(),
