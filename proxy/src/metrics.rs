@@ -8,6 +8,7 @@ mod open;
 mod page;
 pub mod port;
 mod render;
+mod sources;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

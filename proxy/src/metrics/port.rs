@@ -1,8 +1,8 @@
 //! What a key port counts.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use keywright_core::Cause;
@@ -13,26 +13,36 @@ use super::family::{histogram, label};
 use super::latency::{BOUNDS_US, Latency};
 use super::open::OpenConnection;
 
-/// Names of one key port that have a latency: each is more than a dozen of series. Those that come later, by further readings of the
-/// configuration, have none.
+/// Names of one key port that have a latency, the first that are asked for: each is more than a dozen of series.
 const LATENCY_NAMES_MAX: usize = 1_000;
 
 /// The figures of one key port.
 #[derive(Debug)]
 pub struct PortFigures {
-    bind: String,
-    series: Arc<AllSeries>,
+    of: Arc<PortSeries>,
     requests: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
     names: Mutex<BTreeMap<String, Arc<NameFigures>>>,
 }
 
-/// The figures of one name.
+/// Where a key port has its series.
+#[derive(Debug)]
+struct PortSeries {
+    bind: String,
+    all: Arc<AllSeries>,
+    /// Names that were asked for.
+    asked: AtomicUsize,
+}
+
+/// The figures of one name. It has series from its first request on: a port may have thousands of names that nobody asks for.
 #[derive(Debug)]
 pub struct NameFigures {
-    given: Arc<AtomicU64>,
-    /// How long requests took.
-    latency: Option<Latency>,
+    name: String,
+    of: Arc<PortSeries>,
+    /// Keys that were given, once there were any.
+    given: OnceLock<Arc<AtomicU64>>,
+    /// How long requests took, once there were any; inside: the name is one of those that have it.
+    latency: OnceLock<Option<Latency>>,
     /// The number that was given last; 0: none was.
     last: AtomicU64,
     /// Whether the log says why its clients get nothing, which they are not told.
@@ -77,11 +87,15 @@ impl CutOff {
 
 impl PortFigures {
     pub(super) fn new(series: &Arc<AllSeries>, bind: &str) -> Self {
-        Self {
+        let of = PortSeries {
             bind: bind.to_owned(),
+            all: Arc::clone(series),
+            asked: AtomicUsize::new(0),
+        };
+        Self {
+            of: Arc::new(of),
             requests: series.counter(Metric::PortRequests, &[bind]),
             open: series.counter(Metric::PortConnections, &[bind]),
-            series: Arc::clone(series),
             names: Mutex::default(),
         }
     }
@@ -89,11 +103,12 @@ impl PortFigures {
     /// Those of a name. They go on where they were after another reading of the configuration.
     pub fn name(&self, name: &str) -> Arc<NameFigures> {
         let mut names = locked(&self.names);
-        let has_latency = names.len() < LATENCY_NAMES_MAX;
         let figures = names.entry(name.to_owned()).or_insert_with(|| {
             Arc::new(NameFigures {
-                given: self.series.counter(Metric::PortKeys, &[&self.bind, name]),
-                latency: has_latency.then(Latency::default),
+                name: name.to_owned(),
+                of: Arc::clone(&self.of),
+                given: OnceLock::new(),
+                latency: OnceLock::new(),
                 last: AtomicU64::new(0),
                 logged: AtomicBool::new(false),
             })
@@ -118,15 +133,15 @@ impl PortFigures {
 
     /// A request was refused; without a name where it names none that there is.
     pub(crate) fn refused(&self, name: &str, cause: Cause) {
-        let labels = [self.bind.as_str(), name, cause.name()];
-        let refused = self.series.counter(Metric::PortRefused, &labels);
+        let labels = [self.of.bind.as_str(), name, cause.name()];
+        let refused = self.of.all.counter(Metric::PortRefused, &labels);
         refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A connection was ended.
     pub(crate) fn cut_off(&self, why: CutOff) {
-        let labels = [self.bind.as_str(), why.name()];
-        let ended = self.series.counter(Metric::PortCutOff, &labels);
+        let labels = [self.of.bind.as_str(), why.name()];
+        let ended = self.of.all.counter(Metric::PortCutOff, &labels);
         ended.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -134,8 +149,8 @@ impl PortFigures {
     pub(super) fn latencies(&self) -> Vec<proto::Metric> {
         let names = locked(&self.names);
         let latencies = names.iter().filter_map(|(name, figures)| {
-            let latency = figures.latency.as_ref()?;
-            let labels = vec![label("listener", &self.bind), label("name", name)];
+            let latency = figures.latency.get()?.as_ref()?;
+            let labels = vec![label("listener", &self.of.bind), label("name", name)];
             let classes = latency.classes();
             Some(histogram(labels, (&BOUNDS_US, &classes), latency.sum()))
         });
@@ -146,7 +161,11 @@ impl PortFigures {
 impl NameFigures {
     /// So many requests for its keys took so long each, from when their turn came until they were answered, with keys or without.
     pub fn took(&self, count: u64, each: Duration) {
-        if let Some(latency) = &self.latency {
+        let latency = self.latency.get_or_init(|| {
+            let before = self.of.asked.fetch_add(1, Ordering::Relaxed);
+            (before < LATENCY_NAMES_MAX).then(Latency::default)
+        });
+        if let Some(latency) = latency {
             latency.add(count, each);
         }
     }
@@ -158,7 +177,11 @@ impl NameFigures {
 
     /// So many keys were given.
     pub(crate) fn gave(&self, count: u64) {
-        self.given.fetch_add(count, Ordering::Relaxed);
+        let given = self.given.get_or_init(|| {
+            let labels = [self.of.bind.as_str(), self.name.as_str()];
+            self.of.all.counter(Metric::PortKeys, &labels)
+        });
+        given.fetch_add(count, Ordering::Relaxed);
     }
 
     /// This number is the last of them.
@@ -173,7 +196,8 @@ impl NameFigures {
 
     /// How many keys were given.
     pub(crate) fn given(&self) -> u64 {
-        self.given.load(Ordering::Relaxed)
+        let given = self.given.get();
+        given.map_or(0, |given| given.load(Ordering::Relaxed))
     }
 }
 
@@ -183,6 +207,29 @@ mod tests {
     use std::time::Duration;
 
     use super::{AllSeries, LATENCY_NAMES_MAX, PortFigures};
+
+    #[test]
+    fn names_have_series_from_their_first_request_on() {
+        let series = Arc::new(AllSeries::default());
+        let figures = PortFigures::new(&series, "127.0.0.1:6399");
+        let names: Vec<_> = (0..10_000)
+            .map(|name| figures.name(&format!("name-{name}")))
+            .collect();
+        let with_keys = || {
+            let mut families = series.families();
+            let keys = families.find(|family| family.name() == "keywright_port_keys_total");
+            keys.map_or(0, |keys| keys.get_metric().len())
+        };
+        assert_eq!((with_keys(), figures.latencies().len()), (0, 0));
+        // The last of them is one of the first that are asked for.
+        let last = names.last().unwrap();
+        last.took(1, Duration::ZERO);
+        assert_eq!((with_keys(), figures.latencies().len()), (0, 1));
+        assert_eq!(last.given(), 0);
+        last.gave(2);
+        last.gave(3);
+        assert_eq!((with_keys(), last.given()), (1, 5));
+    }
 
     #[test]
     fn so_many_names_have_a_latency_and_no_more() {

@@ -1,20 +1,17 @@
 //! Figures as Prometheus reads them. What happens is counted in atomics of our own; families and their text are the client crate's.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use keywright_store::{
-    FeedStats, GroupStats, OrderStats, Remaining, SourceStats, StoreUp, WAIT_BOUNDS_US,
-};
+use keywright_store::{FeedStats, GroupStats, OrderStats, SourceStats, StoreUp};
 use prometheus::TextEncoder;
-use prometheus::proto::{LabelPair, MetricFamily, MetricType};
+use prometheus::proto::{MetricFamily, MetricType};
 
-use super::family::{counter, family, gauge, histogram, label, number};
+use super::family::{counter, family, gauge, label, number};
+use super::sources::{of_keys, of_refills};
 use super::{Counters, Reload, SwitchFigures};
 use crate::status::VERSION;
 use crate::status::clients::{Follows, ListenerFigures};
 
-/// Milliseconds of a second.
-const MS_PER_S: f64 = 1e3;
 /// Microseconds of a second.
 const US_PER_S: f64 = 1e6;
 
@@ -256,128 +253,4 @@ fn of_feeds(feeds: &[FeedStats]) -> [MetricFamily; 5] {
             each(|of| number(of.lost)),
         ),
     ]
-}
-
-/// Which source it is, and of which store, where that has a name.
-fn labels_of(of: &SourceStats) -> Vec<LabelPair> {
-    let mut labels = vec![label("source", &of.name)];
-    if !of.store.is_empty() {
-        labels.push(label("store", &of.store));
-    }
-    labels
-}
-
-/// A figure of all sources of keys.
-fn each(
-    sources: &[SourceStats],
-    figure: fn(&SourceStats) -> f64,
-) -> impl Iterator<Item = (Vec<LabelPair>, f64)> + '_ {
-    let sample = move |of: &SourceStats| (labels_of(of), figure(of));
-    sources.iter().map(sample)
-}
-
-/// A figure that only some of them have.
-fn some(
-    sources: &[SourceStats],
-    figure: fn(&SourceStats) -> Option<f64>,
-) -> impl Iterator<Item = (Vec<LabelPair>, f64)> + '_ {
-    let sample = move |of: &SourceStats| Some((labels_of(of), figure(of)?));
-    sources.iter().filter_map(sample)
-}
-
-/// The keys of all sources: those that were given and those that are left.
-fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 7] {
-    [
-        counter(
-            "keys_issued_total",
-            "Keys issued.",
-            each(sources, |of| number(of.issued)),
-        ),
-        gauge(
-            "keys_remaining",
-            "Keys left in memory, for sources that reserve numbers.",
-            some(sources, |of| match of.remaining {
-                Remaining::Keys(left) => Some(number(left)),
-                Remaining::Ms(_) => None,
-            }),
-        ),
-        gauge(
-            "tag_left",
-            "Ids of the source's tag, up to its largest, that were not reserved yet at this program's last reservation. Not of ranges out of a key port.",
-            some(sources, |of| of.tag_left.map(number)),
-        ),
-        gauge(
-            "bound_remaining_seconds",
-            "Time left below the durable bound, for sources whose keys are made of time.",
-            some(sources, |of| match of.remaining {
-                Remaining::Keys(_) => None,
-                Remaining::Ms(left) => Some(number(left) / MS_PER_S),
-            }),
-        ),
-        gauge(
-            "keys_per_second",
-            "Rate over the last reservation.",
-            each(sources, |of| number(of.rate_per_s)),
-        ),
-        counter(
-            "keys_refused_total",
-            "Requests for keys that failed.",
-            each(sources, |of| number(of.refused)),
-        ),
-        counter(
-            "clock_steps_total",
-            "How often the clock was set, forward or back, for sources whose keys are made of time.",
-            some(sources, |of| match of.remaining {
-                Remaining::Keys(_) => None,
-                Remaining::Ms(_) => Some(number(of.clock_steps)),
-            }),
-        ),
-    ]
-}
-
-/// How sources get more of them.
-fn of_refills(sources: &[SourceStats]) -> [MetricFamily; 6] {
-    [
-        gauge(
-            "source_trouble",
-            "1 while the source cannot reserve: the store is away or refuses, or the source is suspended; else 0.",
-            each(sources, |of| f64::from(u8::from(of.trouble.is_some()))),
-        ),
-        gauge(
-            "step",
-            "Size of the next reservation.",
-            each(sources, |of| number(of.step)),
-        ),
-        counter(
-            "refills_total",
-            "Reservations made in the store.",
-            each(sources, |of| number(of.refills)),
-        ),
-        counter(
-            "refill_failures_total",
-            "Reservations that failed.",
-            each(sources, |of| number(of.refill_failures)),
-        ),
-        counter(
-            "waits_total",
-            "Statements that waited for a reservation.",
-            each(sources, |of| number(of.waits)),
-        ),
-        key_waits(sources),
-    ]
-}
-
-/// How long statements waited for keys.
-fn key_waits(sources: &[SourceStats]) -> MetricFamily {
-    let samples = sources.iter().map(|of| {
-        let labels = labels_of(of);
-        let classes: (&[u64], &[u64]) = (&WAIT_BOUNDS_US, &of.waited);
-        histogram(labels, classes, Duration::from_micros(of.wait_us))
-    });
-    family(
-        "key_wait_seconds",
-        "How long statements waited for a reservation.",
-        MetricType::HISTOGRAM,
-        samples.collect(),
-    )
 }
