@@ -10,12 +10,15 @@ use super::Keys;
 use crate::sources::segment::SegmentSupply;
 use crate::store::returned::{Rest, Return};
 
-/// Rests that are handed back in one transaction.
-const RESTS_MAX: usize = 200;
+/// Rests that are handed back in one transaction: the rows of their tags are asked for one by one, within `store_ms_max`.
+const RESTS_MAX: usize = 100;
+/// How long one transaction after the other is begun for them, milliseconds, if `store_ms_max` is not longer. With `drain_ms_max` it is less than what the unit of
+/// the package and the page on Kubernetes allow for the whole stop (60 s).
+const RESTS_MS_MAX: u64 = 15_000;
 
 impl Keys {
     /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
-    /// first by whoever starts next. Takes no longer than five transactions in the store may.
+    /// first by whoever starts next. Takes as long as a few transactions in the store may at most, and, where there are so many rests that it needs that, 15 s more.
     pub async fn hand_back(&self) {
         self.leave_order().await;
         let further = self.0.further.iter().map(|store| {
@@ -69,8 +72,8 @@ impl Keys {
             );
             return;
         }
-        self.hand_back_in_parts(rests, Instant::now() + transaction_max)
-            .await;
+        let long = transaction_max.max(Duration::from_millis(RESTS_MS_MAX));
+        self.hand_back_in_parts(rests, Instant::now() + long).await;
     }
 
     /// No key is issued from now on: the segments, of which something may be left, and the tasks that end now.
@@ -94,35 +97,52 @@ impl Keys {
         (segments, std::mem::take(&mut sources.tasks))
     }
 
-    /// Hands rests back, one part after the other, as long as there is time.
+    /// Hands rests back, one part after the other, as long as there is time. A part that fails is not tried again, for it may have been handed back; the others are
+    /// not lost with it, unless the next one fails, too.
     async fn hand_back_in_parts(&self, mut rests: Vec<Rest>, until: Instant) {
         let ranges = rests.len();
         let mut given = 0;
+        let mut has_failed = false;
+        let mut is_any_lost = false;
         while !rests.is_empty() {
             if Instant::now() >= until {
                 warn!(
                     ranges,
                     returned = given,
+                    lost = rests.len(),
                     "rests are handed back for too long; those that are left are lost"
                 );
                 return;
             }
+            let part = rests.split_off(rests.len().saturating_sub(RESTS_MAX));
+            let of_part = part.len();
             let part = Return {
                 store: Arc::clone(&self.0.store),
-                rests: rests.split_off(rests.len().saturating_sub(RESTS_MAX)),
+                rests: part,
             };
             match self.run(part).await {
-                Ok(returned) => given += returned,
+                Ok(returned) => {
+                    given += returned;
+                    has_failed = false;
+                }
                 Err(failure) => {
-                    warn!(%failure, ranges, returned = given, "rests could not be handed back; they are lost");
-                    return;
+                    let left = if has_failed { rests.len() } else { 0 };
+                    let lost = of_part.saturating_add(left);
+                    warn!(%failure, ranges, returned = given, lost, "rests could not be handed back; they are lost");
+                    if has_failed {
+                        return;
+                    }
+                    has_failed = true;
+                    is_any_lost = true;
                 }
             }
         }
-        info!(
-            ranges,
-            returned = given,
-            "handed back the rests of reservations"
-        );
+        if given > 0 || !is_any_lost {
+            info!(
+                ranges,
+                returned = given,
+                "handed back the rests of reservations"
+            );
+        }
     }
 }

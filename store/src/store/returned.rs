@@ -1,9 +1,11 @@
 //! Rests of ranges: handed back when a process stops, taken out before they are used.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use keywright_core::Tag;
 use keywright_core::residue::Residue;
+use tracing::warn;
 
 use super::former::read_any_row;
 use super::look_back::{judge, tell};
@@ -144,29 +146,28 @@ impl Transaction<usize> for Return {
     /// since: what it holds may be in the tables. And one of a tag that has gone back: its ids lie above the bound, or in a rest that is there
     /// again. Other programs are told of that.
     async fn run(&self, link: &mut Link) -> Result<usize, StoreError> {
-        let table = self.store.segment_table.plain();
         link.begin().await?;
         let here = link.server.identity.clone();
         let mut good = Vec::new();
         for rest in self.rests.iter().filter(|rest| rest.server == here) {
-            if self.is_good(rest, link).await? {
-                good.push(rest);
+            match self.is_good(rest, link).await {
+                Ok(true) => good.push(rest),
+                Ok(false) => {}
+                // Nobody reserves of a row that cannot be read. Those of other tags are not lost with it.
+                Err(error @ StoreError::Column { .. }) => {
+                    warn!(tag = %rest.tag, %error, "the tag's row cannot be read: its rest is lost");
+                }
+                Err(error) => return Err(error),
             }
         }
-        let mut returned = 0;
-        for rest in good {
-            if self.is_below_floor(rest, link).await? {
-                continue;
-            }
-            let insert = "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, generation, server) \
-                          VALUES (?, ?, ?, ?, ?, ?)";
-            let mut values = values![&table, rest.tag.as_str(), rest.start, rest.end];
-            values.extend(values![rest.generation, &here]);
-            link.change(insert, values).await?;
-            returned += 1;
-        }
+        let floors = self.floors(&good, link).await?;
+        good.retain(|rest| {
+            let first = floors.get(rest.tag.as_str());
+            first.is_none_or(|first| *first <= rest.start)
+        });
+        self.insert(&good, &here, link).await?;
         link.commit().await?;
-        Ok(returned)
+        Ok(good.len())
     }
 }
 
@@ -203,17 +204,46 @@ impl Return {
         }
     }
 
-    /// Whether somebody has named an id above where it begins; the tag's row is locked, so nobody does from here on. Looked for when all rows
-    /// are: what MySQL locks where nothing is found would have another who raises a tag wait for us, and we for him.
-    async fn is_below_floor(&self, rest: &Rest, link: &mut Link) -> Result<bool, StoreError> {
+    /// The smallest ids that are taken back of their tags, where somebody has named one; the tags' rows are locked, so nobody does from here on. Looked for
+    /// when all rows are: what MySQL locks where nothing is found would have another who raises a tag wait for us, and we for him.
+    async fn floors(
+        &self,
+        rests: &[&Rest],
+        link: &mut Link,
+    ) -> Result<HashMap<String, u64>, StoreError> {
+        let mut floors = HashMap::new();
+        if rests.is_empty() {
+            return Ok(floors);
+        }
         let select = format!(
-            "SELECT first_id FROM keywright_returned_floor WHERE segment_table = ? AND tag = ?{}",
+            "SELECT tag, first_id FROM keywright_returned_floor WHERE segment_table = ? AND tag IN ({}){}",
+            vec!["?"; rests.len()].join(", "),
             link.words().in_share_mode()
         );
-        let values = values![self.store.segment_table.plain(), rest.tag.as_str()];
-        let Some(row) = link.first(select, values).await? else {
-            return Ok(false);
-        };
-        Ok(column::<u64>(&row, "first_id")? > rest.start)
+        let mut values = values![self.store.segment_table.plain()];
+        values.extend(rests.iter().flat_map(|rest| values![rest.tag.as_str()]));
+        for row in link.rows(select, values).await? {
+            let tag: String = column(&row, "tag")?;
+            floors.insert(tag, column(&row, "first_id")?);
+        }
+        Ok(floors)
+    }
+
+    /// In one statement: there may be thousands.
+    async fn insert(&self, rests: &[&Rest], here: &str, link: &mut Link) -> Result<(), StoreError> {
+        if rests.is_empty() {
+            return Ok(());
+        }
+        let insert = format!(
+            "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, generation, server) VALUES {}",
+            vec!["(?, ?, ?, ?, ?, ?)"; rests.len()].join(", ")
+        );
+        let table = self.store.segment_table.plain();
+        let mut values = Vec::new();
+        for rest in rests {
+            values.extend(values![&table, rest.tag.as_str(), rest.start, rest.end]);
+            values.extend(values![rest.generation, here]);
+        }
+        link.change(insert, values).await.map(drop)
     }
 }

@@ -108,6 +108,61 @@ fn a_deadlock_at_the_stop_loses_no_rests() -> Result<()> {
     })
 }
 
+/// A row that somebody holds takes longer than the store may. The rests of other tags, in other transactions, come back all the same.
+#[test]
+fn rests_of_many_tags_are_not_lost_by_one_that_cannot_be_handed_back() -> Result<()> {
+    const TAGS: usize = 250;
+    let schema = Arc::new(Schema::of(Engine::MariaDb, "kw_returned_many")?);
+    runtime()?.block_on(async {
+        let owner = open(&schema.raw())?;
+        owner.init().await?;
+        let keys = open(&RawStoreSettings {
+            store_ms_max: 2_000,
+            ..schema.raw()
+        })?;
+        for number in 0..TAGS {
+            let name = format!("t{number:03}");
+            owner.create_tag(&tag(&name), &small_steps(1_000)).await?;
+            keys.source(&segment(&name))?.take(1, true).await?;
+        }
+        let database = Arc::clone(&schema);
+        let holding = tokio::task::spawn_blocking(move || {
+            let mut wire = Wire::connect_tcp(database.port(), &Login::root(&database.name))?;
+            // Its part is the first that is handed back.
+            wire.run("BEGIN")?;
+            wire.run("UPDATE keywright_segment SET description = 'x' WHERE tag = 't249'")?;
+            Ok::<_, anyhow::Error>(wire)
+        });
+        let mut wire = holding.await??;
+        keys.hand_back().await;
+        tokio::task::spawn_blocking(move || wire.run("ROLLBACK")).await??;
+        let back = schema.sql("SELECT tag FROM keywright_returned ORDER BY tag")?;
+        let back: Vec<String> = back.into_iter().flatten().collect();
+        let expected: Vec<String> = (0..150).map(|number| format!("t{number:03}")).collect();
+        assert_eq!(back, expected);
+        Ok(())
+    })
+}
+
+/// Whoever edits a row by hand may leave something there that is no number of a tag's.
+#[test]
+fn a_row_that_cannot_be_read_loses_its_own_rest_only() -> Result<()> {
+    let schema = Schema::of(Engine::File, "kw_returned_unreadable")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        for name in ["a", "b", "c"] {
+            keys.create_tag(&tag(name), &small_steps(1_000)).await?;
+            keys.source(&segment(name))?.take(1, true).await?;
+        }
+        schema.sql("UPDATE keywright_segment SET generation = -1 WHERE tag = 'b'")?;
+        keys.hand_back().await;
+        let back = schema.sql("SELECT tag FROM keywright_returned ORDER BY tag")?;
+        assert_eq!(back, [["a"], ["c"]]);
+        Ok(())
+    })
+}
+
 /// At a tag's end the rests are all there is.
 fn a_tag_at_its_end_goes_on_with_what_others_hand_back(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_returned_end")?;
