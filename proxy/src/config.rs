@@ -205,11 +205,12 @@ impl Config {
     /// The tags that rules, key ports and feeds name, each once.
     pub fn tags(&self) -> Vec<Tag> {
         let mut tags: Vec<Tag> = Vec::new();
+        let mut known: BTreeSet<&Tag> = BTreeSet::new();
         let of_rules = self.rules.iter().filter_map(|rule| rule.spec.tag());
         let of_feeds = self.feeds.iter().flat_map(FeedSettings::tags);
         let of_others = self.ports.iter().flat_map(Port::tags).chain(of_feeds);
         for tag in of_rules.chain(of_others) {
-            if !tags.contains(tag) {
+            if known.insert(tag) {
                 tags.push(tag.clone());
             }
         }

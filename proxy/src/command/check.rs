@@ -1,5 +1,6 @@
 //! `check`: what is wrong with store, tables and fences.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use anyhow::{Result, bail};
@@ -255,9 +256,9 @@ async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
 /// The tags that are in force, and those that the file wants: `run` does not start without either.
 fn tags(configured: &Config, config: &Config) -> Vec<Tag> {
     let mut tags = config.tags();
+    let known: BTreeSet<Tag> = tags.iter().cloned().collect();
     let wanted = configured.tags().into_iter();
-    let wanted: Vec<Tag> = wanted.filter(|tag| !tags.contains(tag)).collect();
-    tags.extend(wanted);
+    tags.extend(wanted.filter(|tag| !known.contains(tag)));
     tags
 }
 

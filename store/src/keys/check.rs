@@ -1,5 +1,6 @@
 //! Whether a store is ready, as operators ask it, and what it says of tags.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
@@ -17,6 +18,8 @@ use crate::tag_order::TagOrder;
 
 /// A tag nears its end where less than one in so many of its ids is left: a larger column takes time.
 const LEFT_PARTS: u64 = 10;
+/// Tags that a store which gives ranges only is asked for within `store_ms_max`: one after the other.
+const LOOKED_TAGS_MAX: usize = 200;
 
 /// Something that [`Keys::check`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,11 +125,28 @@ impl Keys {
 
     /// What a store that gives ranges only says of tags.
     async fn look_at(&self, tags: &[Tag]) -> Result<Looked, Failure> {
-        self.run(LookAtTags {
-            store: Arc::clone(&self.0.store),
-            tags: tags.to_vec(),
-        })
-        .await
+        let mut parts: Vec<&[Tag]> = tags.chunks(LOOKED_TAGS_MAX).collect();
+        if parts.is_empty() {
+            // What is said of the store itself.
+            parts.push(&[]);
+        }
+        let mut all = Looked {
+            weaknesses: Vec::new(),
+            refused: Vec::new(),
+        };
+        let mut told = HashSet::new();
+        for tags in parts {
+            let look = LookAtTags {
+                store: Arc::clone(&self.0.store),
+                tags: tags.to_vec(),
+            };
+            let looked = self.run(look).await?;
+            let weaknesses = looked.weaknesses.into_iter();
+            all.weaknesses
+                .extend(weaknesses.filter(|weakness| told.insert(weakness.clone())));
+            all.refused.extend(looked.refused);
+        }
+        Ok(all)
     }
 
     /// The tags of which a store that gives ranges only refuses some for this cause.
@@ -136,11 +156,13 @@ impl Keys {
         Ok(such.map(|(tag, _)| tag).collect())
     }
 
-    /// Whether a row is a tag's. Keywright's own table tells names in another case apart; of the others' it is not known.
-    fn names(&self, row: &TagListing, tag: &Tag) -> bool {
-        match self.0.store.dialect.is_own() {
-            true => row.tag == tag.as_str(),
-            false => row.tag.eq_ignore_ascii_case(tag.as_str()),
+    /// These rows, by their tags.
+    fn by_tag<'r>(&self, rows: &'r [TagListing]) -> RowsByTag<'r> {
+        let is_own = self.0.store.dialect.is_own();
+        let rows = rows.iter().map(|row| (key_of(&row.tag, is_own), row));
+        RowsByTag {
+            is_own,
+            rows: rows.collect(),
         }
     }
 
@@ -169,7 +191,8 @@ impl Keys {
             return self.refused_for(Cause::TagUnknown, tags).await;
         }
         let there = self.tags_here().await?;
-        let is_missing = |tag: &&Tag| !there.iter().any(|row| self.names(row, tag));
+        let rows = self.by_tag(&there);
+        let is_missing = |tag: &&Tag| rows.of(tag).is_none();
         let missing = tags.iter().filter(is_missing);
         Ok(missing.cloned().collect())
     }
@@ -183,9 +206,10 @@ impl Keys {
             return self.refused_for(Cause::TagOrdered, tags).await;
         }
         let there = self.tags_here().await?;
+        let rows = self.by_tag(&there);
         let is_ordered = |tag: &&Tag| {
-            let mut rows = there.iter().filter(|row| self.names(row, tag));
-            rows.any(|row| row.order != Some(TagOrder::Distinct))
+            let row = rows.of(tag);
+            row.is_some_and(|row| row.order != Some(TagOrder::Distinct))
         };
         let ordered = tags.iter().filter(is_ordered);
         Ok(ordered.cloned().collect())
@@ -219,8 +243,9 @@ impl Keys {
     /// That nothing is left to reserve of some of these tags, or little.
     async fn ending_here(&self, tags: &[Tag]) -> Result<Vec<String>, Failure> {
         let there = self.tags_here().await?;
+        let rows = self.by_tag(&there);
         let told = tags.iter().filter_map(|tag| {
-            let row = there.iter().find(|row| self.names(row, tag))?;
+            let row = rows.of(tag)?;
             let id_max = self.id_max(row)?;
             let left = id_max.saturating_add(1).saturating_sub(row.next);
             match left {
@@ -249,8 +274,9 @@ impl Keys {
     /// none.
     pub(super) async fn check_hidden_here(&self, tags: &[Tag]) -> Result<Vec<Failure>, Failure> {
         let there = self.tags_here().await?;
+        let rows = self.by_tag(&there);
         let refused = tags.iter().filter_map(|tag| {
-            let row = there.iter().find(|row| self.names(row, tag))?;
+            let row = rows.of(tag)?;
             let caller = self.0.settings.hidden.of(tag).map(AsRef::as_ref);
             match &row.hiding {
                 Ok(hiding) => refuse_other(tag, hiding.as_ref(), caller).err(),
@@ -266,13 +292,36 @@ impl Keys {
     /// Why the store gives no keys of those tags that are strict.
     async fn check_strict(&self, tags: &[Tag]) -> Result<Option<Failure>, Failure> {
         let there = self.tags_here().await?;
-        let mut strict = there
-            .iter()
-            .filter(|row| row.order == Some(TagOrder::Strict));
-        if !strict.any(|row| tags.iter().any(|tag| self.names(row, tag))) {
+        let rows = self.by_tag(&there);
+        let is_strict = |tag: &Tag| {
+            let row = rows.of(tag);
+            row.is_some_and(|row| row.order == Some(TagOrder::Strict))
+        };
+        if !tags.iter().any(is_strict) {
             return Ok(None);
         }
         let why = self.run(LookForLoss).await?;
         Ok(why.map(|why| may_lose(&why)))
+    }
+}
+
+/// Rows of a store's table by their tags: there may be thousands of both.
+struct RowsByTag<'r> {
+    is_own: bool,
+    rows: HashMap<String, &'r TagListing>,
+}
+
+impl<'r> RowsByTag<'r> {
+    /// The row of a tag.
+    fn of(&self, tag: &Tag) -> Option<&'r TagListing> {
+        self.rows.get(&key_of(tag.as_str(), self.is_own)).copied()
+    }
+}
+
+/// By what a row is found. Keywright's own table tells names in another case apart; of the others' it is not known.
+fn key_of(name: &str, is_own: bool) -> String {
+    match is_own {
+        true => name.to_owned(),
+        false => name.to_ascii_lowercase(),
     }
 }

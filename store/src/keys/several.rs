@@ -1,14 +1,15 @@
 //! Several stores: which has a tag, and what is asked of each.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use keywright_core::{Cause, Tag};
 
 use super::{Finding, Keys, Severity};
-use crate::elsewhere::{Elsewhere, Stands, is_open, stands};
+use crate::elsewhere::{Elsewhere, Stands, stands};
 use crate::failure::Failure;
 use crate::home::Standing;
-use crate::store::home_rows::TagIn;
+use crate::store::home_rows::{ReadStandings, Standings, TagIn};
 use crate::store::tag_admin::TagListing;
 use crate::store::tag_denied::may_be_open;
 use crate::store::tag_read::closed_here;
@@ -237,32 +238,42 @@ impl Keys {
 
     /// Why nobody gets ids of some of these tags, as far as their stores answer: they are closed there, or may be open in another store too.
     pub async fn not_at_home(&self, tags: &[Tag]) -> Vec<Failure> {
-        let mut found: Vec<Vec<(&Keys, Stands)>> = tags.iter().map(|_| Vec::new()).collect();
+        let mut found: Vec<(&Keys, Standings)> = Vec::new();
         for keys in self
             .all()
             .filter(|keys| keys.has_own_tags() || self.are_several())
         {
-            for (tag, of_tag) in tags.iter().zip(&mut found) {
-                match keys.stands_here(tag).await {
-                    Ok(stands) => of_tag.push((keys, stands)),
-                    // A store that cannot be asked is told of elsewhere, and is not waited for again.
-                    Err(failure) if failure.cause() == Cause::StoreUnavailable => break,
-                    Err(_) => {}
-                }
+            // A store that cannot be asked is told of elsewhere.
+            if let Ok(standings) = keys.standings_here(tags).await {
+                found.push((keys, standings));
             }
         }
-        let refused = tags.iter().zip(&found);
+        let refused = tags.iter();
         refused
-            .filter_map(|(tag, found)| self.why_not_at_home(tag, found))
+            .filter_map(|tag| self.why_not_at_home(tag, &found))
             .collect()
     }
 
-    fn why_not_at_home(&self, tag: &Tag, found: &[(&Keys, Stands)]) -> Option<Failure> {
-        let open = found.iter().filter(|(_, stands)| match stands {
-            Stands::Row(found) => is_open(found),
-            Stands::Others => true,
-            Stands::Nothing => false,
-        });
+    /// What stands of tags in this store.
+    async fn standings_here(&self, tags: &[Tag]) -> Result<Standings, Failure> {
+        if self.gives_ranges_only() {
+            let mut there: HashSet<Tag> = tags.iter().cloned().collect();
+            for missing in self.missing_here(tags).await? {
+                there.remove(&missing);
+            }
+            return Ok(Standings::Others(there));
+        }
+        self.run(ReadStandings {
+            store: Arc::clone(&self.0.store),
+            tags: tags.to_vec(),
+        })
+        .await
+    }
+
+    fn why_not_at_home(&self, tag: &Tag, found: &[(&Keys, Standings)]) -> Option<Failure> {
+        let open = found
+            .iter()
+            .filter(|(_, standings)| standings.has_open(tag));
         let open: Vec<&str> = open.map(|(keys, _)| keys.store_name()).collect();
         if let [one, other, ..] = open.as_slice() {
             return Some(open_in_both(tag, one, other));
@@ -274,16 +285,14 @@ impl Keys {
             return Some(open_in_another(tag, store, home.store_name()));
         }
         let mut at_home = found.iter();
-        let (_, stands) = at_home.find(|(keys, _)| keys.store_name() == home.store_name())?;
-        let Stands::Row(found) = stands else {
-            return None;
-        };
-        match &found.row.standing {
-            _ if found.row.is_dropped => None,
+        let (_, standings) = at_home.find(|(keys, _)| keys.store_name() == home.store_name())?;
+        let row = standings.row(tag)?;
+        match &row.standing {
+            _ if row.is_dropped => None,
             standing @ (Standing::Opening(_) | Standing::Elsewhere(_)) => {
                 Some(closed_here(tag, standing))
             }
-            Standing::Open => may_be_open(&home.0.store.others, found.closed_in.as_deref(), tag),
+            Standing::Open => may_be_open(&home.0.store.others, row.closed_in.as_deref(), tag),
             Standing::Native(_) => None,
         }
     }

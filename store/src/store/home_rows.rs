@@ -3,6 +3,7 @@
 
 mod closing;
 mod opening;
+mod standings;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::tag_order::TagOrder;
 
 pub(crate) use closing::{ClaimHome, CloseHome};
 pub(crate) use opening::{OpenHome, PrepareHome, RecordClosed};
+pub(crate) use standings::{ReadStandings, Standings};
 
 /// A tag in a store of several.
 #[derive(Debug, Clone)]

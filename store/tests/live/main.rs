@@ -29,6 +29,7 @@ mod late_tables;
 mod leases;
 mod left;
 mod manual_clock;
+mod many_tags;
 mod marked;
 mod moved_connection;
 mod moves;
