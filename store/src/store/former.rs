@@ -86,15 +86,23 @@ pub(super) async fn record(
     record_server(store, server, (at_ms, now_ms), link).await
 }
 
-/// Where this program has recorded whose place the server took: on which server, and how often it had looked behind losses.
+/// On which server whose place it took was recorded, and how often this program had looked behind losses.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RecordedAt(String, u64);
+
+/// Where what is asked now is.
+pub(super) fn place(store: &Store, link: &Link) -> RecordedAt {
+    RecordedAt(link.server.identity.clone(), store.losses.looks())
+}
+
+/// Where this program has done so.
 #[derive(Debug, Default)]
-pub(super) struct RecordedOn(Mutex<Option<(String, u64)>>);
+pub(super) struct RecordedOn(Mutex<Option<RecordedAt>>);
 
 /// The same of the server that wrote last before this one, whatever row the caller writes: once on each server, and behind each lost connection. The row that the
-/// caller writes is locked. What was recorded is to be noted once it is committed: [`note_recorded`].
+/// caller writes is locked. What was recorded is to be noted once that is committed: [`note_recorded`].
 pub(super) async fn record_last(store: &Store, link: &mut Link) -> Result<(), StoreError> {
-    let here = &link.server.identity;
-    let place = (here.clone(), store.losses.looks());
+    let place = place(store, link);
     let recorded_on = &store.recorded_on.0;
     let is_recorded = {
         let recorded = recorded_on.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,9 +128,8 @@ pub(super) async fn record_last(store: &Store, link: &mut Link) -> Result<(), St
     record_server(store, server, (at_ms, now_ms), link).await
 }
 
-/// What a caller of [`record_last`] has written on this server is committed.
-pub(super) fn note_recorded(store: &Store, link: &Link) {
-    let place = (link.server.identity.clone(), store.losses.looks());
+/// What a caller of [`record_last`] has written in this place is committed. It was the place before the caller began.
+pub(super) fn note_recorded(store: &Store, place: RecordedAt) {
     let recorded_on = &store.recorded_on.0;
     *recorded_on.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
 }
@@ -163,7 +170,7 @@ struct Known {
     server: String,
     /// When it made its newest reservation that is here, unix milliseconds.
     newest_ms: i64,
-    /// That was ahead of the clock of the server that took its place: it says nothing of when it was made.
+    /// That was ahead of the clock of the server that took its place: the two differ.
     is_ahead: bool,
     is_recorded: bool,
     /// When the server that is asked was first written to, unix milliseconds, if that is known: since then nothing is missing.
@@ -174,8 +181,7 @@ struct Known {
 /// asked was written to. Where the clocks of the two differ, nobody knows how long ago a moment was by less than what they may differ.
 fn counted_from(known: Option<&Known>, at_ms: i64, now_ms: i64) -> i64 {
     let since_ms = known.map_or(0, |known| known.whole_since_ms(now_ms));
-    let newest_ms = known.filter(|known| !known.is_ahead);
-    let newest_ms = newest_ms.map(|known| known.newest_ms.saturating_sub(DISORDER_MS_MAX));
+    let newest_ms = known.map(|known| known.newest_ms.min(now_ms).saturating_sub(DISORDER_MS_MAX));
     let from_ms = newest_ms.map_or(at_ms, |newest_ms| newest_ms.max(at_ms));
     let from_ms = from_ms.saturating_add(since_ms);
     match at_ms > now_ms || known.is_some_and(|known| known.is_ahead) {
@@ -241,7 +247,7 @@ async fn known_of(
 }
 
 /// When the last failover was: the server that is asked is the successor then. Nothing: another was written to since, and whoever took that one's place
-/// is not recorded yet; ids that it gave may be missing, too.
+/// is not recorded yet; ids that it gave may be missing, too. Lives that are recorded say nothing of it, by whatever clock.
 async fn last_left(store: &Store, link: &mut Link) -> Result<Option<i64>, StoreError> {
     let select = "SELECT MAX(left_ms) AS left_ms FROM keywright_former_server".to_owned();
     let last = link.first(select, Vec::new()).await?;
@@ -250,7 +256,8 @@ async fn last_left(store: &Store, link: &mut Link) -> Result<Option<i64>, StoreE
         return Ok(None);
     };
     let select = format!(
-        "SELECT COUNT(*) AS others FROM {} WHERE server <> ? AND reserved_ms >= ? AND server NOT LIKE '{GONE_BACK}%'",
+        "SELECT COUNT(*) AS others FROM {} its WHERE server <> ? AND reserved_ms >= ? AND server NOT LIKE '{GONE_BACK}%' \
+         AND NOT EXISTS (SELECT 1 FROM keywright_former_server f WHERE f.server = its.server AND f.newest_ms >= its.reserved_ms)",
         store.segment_table
     );
     let here = link.server.identity.clone();

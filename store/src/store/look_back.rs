@@ -269,7 +269,10 @@ async fn judge_row(
 async fn settles_until(store: &Store, link: &mut Link) -> Result<Option<Instant>, StoreError> {
     let losses = &store.losses;
     // What one of a group has acknowledged, the others have.
-    let is_another = !link.server.is_in_group && losses.is_another(&link.server.identity);
+    // Who is led now to one and now to another is not stopped for ever.
+    let is_another = !link.server.is_in_group
+        && losses.is_another(&link.server.identity)
+        && losses.may_settle_again();
     let is_new = match uptime(link).await? {
         Some(_) if is_another => true,
         Some(Uptime::Seconds(up_s)) => losses

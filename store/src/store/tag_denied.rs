@@ -52,7 +52,7 @@ pub(super) fn another_key_space(tag: &Tag) -> Failure {
 /// Who has seen more than a store that was put back tells it first.
 pub(super) fn settling() -> Failure {
     let message = format!(
-        "the store's server was started a moment ago: programs first compare what it says with what they have seen, and reserve nothing for {SETTLE_MS} ms"
+        "the store's server was started a moment ago, or has taken another's place: programs first compare what it says with what they have seen, and reserve nothing for {SETTLE_MS} ms"
     );
     Failure::new(Cause::StoreUnavailable, message)
 }

@@ -111,7 +111,7 @@ pub(crate) enum Denied {
     HiddenOtherwise(Failure),
     /// The store says less than it said before: nothing of the tag is given until somebody has said how far it was used.
     GoneBack(GoneBack),
-    /// The store's server was started a moment ago, and all programs look first at what it says.
+    /// The store's server was started a moment ago, or is another one, and all programs look first at what it says.
     Settling(Failure),
     /// Another program has taken over.
     NotActive(Failure),

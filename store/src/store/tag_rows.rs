@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
-use super::former::{note_recorded, read_any_row, record, record_last};
+use super::former::{note_recorded, place, read_any_row, record, record_last};
 use super::look_back::{judge, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
@@ -20,7 +20,9 @@ use super::{Link, Row, Store, StoreError, Transaction, Value, column, ranges, va
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::Standing;
-use crate::reserve::{Ask, Reservation, TagRow, gap_before, number_past_rest, plan_reservation};
+use crate::reserve::{
+    Ask, Recorded, Reservation, TagRow, gap_before, number_past_rest, plan_reservation,
+};
 use crate::tag_order::TagOrder;
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
@@ -32,10 +34,21 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
             None => {
                 look_back(self.store, link).await?;
                 // In tables of other systems nobody tells others what he has seen.
-                if self.store.dialect.is_own() && self.store.losses.settles() {
+                if settles(self.store) {
                     return Ok(Err(Denied::Settling(settling())));
                 }
                 link.begin().await?;
+                // A connection that stays may lead to another server than before, behind a proxy.
+                if is_led_elsewhere(self.store, link) {
+                    link.rollback().await?;
+                    self.store.losses.lose();
+                    look_back(self.store, link).await?;
+                    if settles(self.store) {
+                        return Ok(Err(Denied::Settling(settling())));
+                    }
+                    link.begin().await?;
+                }
+                let place = place(self.store, link);
                 let result = reserve(self, link).await?;
                 let is_kept = match &result {
                     Err(Denied::GoneBack(gone_back)) => {
@@ -45,7 +58,7 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
                 };
                 link.end(is_kept).await?;
                 if result.is_ok() {
-                    note_recorded(self.store, link);
+                    note_recorded(self.store, place);
                 }
                 result
             }
@@ -58,6 +71,17 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
         }
         Ok(result)
     }
+}
+
+/// Whether all programs look first at what the store's server says. In tables of other systems nobody tells others what he has seen.
+fn settles(store: &Store) -> bool {
+    store.dialect.is_own() && store.losses.settles()
+}
+
+/// Whether this is another server than the one that was looked at.
+fn is_led_elsewhere(store: &Store, link: &Link) -> bool {
+    let here = &link.server;
+    store.dialect.is_own() && !here.is_in_group && store.losses.is_another(&here.identity)
 }
 
 async fn reserve(
@@ -92,6 +116,10 @@ async fn reserve(
     if let Err(denied) = is_followed(request, generation) {
         return Ok(Err(denied));
     }
+    let after_ms = match store.dialect.is_own() {
+        true => life_began_behind(found, link)?,
+        false => None,
+    };
     let ask = Ask {
         residue: row.residue,
         want: request.steps.want(&row, request.uptime_ms),
@@ -104,7 +132,7 @@ async fn reserve(
     if let Some(worthless) = worthless(request, &row) {
         discard(request, worthless, link).await?;
     }
-    Ok(take(request, link, (row, generation), &ask)
+    Ok(take(request, link, (row, generation, after_ms), &ask)
         .await?
         .map(|taken| Granted {
             start: taken.start,
@@ -133,7 +161,7 @@ struct Taken {
 async fn take(
     request: &ReservationRequest<'_>,
     link: &mut Link,
-    (row, generation): (TagRow, u64),
+    (row, generation, after_ms): (TagRow, u64, Option<i64>),
     ask: &Ask,
 ) -> Result<Result<Taken, Denied>, StoreError> {
     if request.returned
@@ -151,6 +179,17 @@ async fn take(
         Ok(reservation) => reservation,
         Err(denied) => return Ok(Err(denied)),
     };
+    let recorded = Recorded {
+        at_ms: reservation
+            .recorded
+            .at_ms
+            .max(after_ms.map_or(i64::MIN, |ms| ms.saturating_add(1))),
+        ..reservation.recorded
+    };
+    let reservation = Reservation {
+        recorded,
+        ..reservation
+    };
     write(request, link, &row, &reservation, generation).await?;
     Ok(Ok(Taken {
         start: reservation.start,
@@ -159,6 +198,14 @@ async fn take(
         was_returned: false,
         row,
     }))
+}
+
+/// Behind which moment all is dated that is written in this life of the server that wrote a row, unix milliseconds; nothing: it has had no other, or is not the one
+/// that is asked. Dated by a clock that was set back, the row would be of the life before, again and again.
+fn life_began_behind(found: &Row, link: &Link) -> Result<Option<i64>, StoreError> {
+    let server: Option<String> = column(found, "server")?;
+    let former_ms: Option<i64> = column(found, "former_ms")?;
+    Ok(former_ms.filter(|_| server.as_deref() == Some(&*link.server.identity)))
 }
 
 /// The row of a tag that is there, out of those that have its name.

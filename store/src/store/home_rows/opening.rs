@@ -3,6 +3,7 @@
 use keywright_core::Cause;
 use uuid::Uuid;
 
+use super::super::former::record_last;
 use super::super::returned::discard_all;
 use super::super::tag_admin::TagOptions;
 use super::super::{Link, StoreError, Transaction, values};
@@ -143,6 +144,7 @@ impl OpenHome {
             link.server.identity.as_str(),
             self.rate_per_s.max(found.rate_per_s),
         ];
+        record_last(&self.of.store, link).await?;
         self.of.change(found, (&set, values), link).await?;
         discard_all(&self.of.store, &self.of.tag, *first, link).await?;
         Ok(Ok(plan))
