@@ -124,7 +124,8 @@ pub enum Cause {
     /// A statement on a rule's table, or its parameters, are longer than `rewrite_bytes_max`. Over HTTP the body of a request is longer than
     /// `body_bytes_max`.
     PacketTooLarge,
-    /// The client or the server broke the protocol, or there is no PROXY header where the listener wants one.
+    /// The client or the server broke the protocol, or there is no PROXY header where the listener wants one. Or the client compresses although that is not
+    /// offered: turn compression off in the client.
     PacketMalformed,
     /// The account's plugin may send a password in clear, and one leg is not protected; or the password is not encrypted for the right key.
     AuthUnsupported,

@@ -55,6 +55,8 @@ async fn heard(stream: &mut UnixStream) -> Result<FromProxy> {
 
 /// Protocol 4.1, proofs with their length before them, plugins with names.
 const USUAL: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
+/// Packets are compressed: with zlib, with zstd.
+const COMPRESSED: [u32; 2] = [1 << 5, 1 << 26];
 /// Packet malformed: 1156.
 const MALFORMED: &[u8] = b"\xFF\x84\x04#08S01keywright: ";
 
@@ -154,6 +156,18 @@ async fn what_the_server_could_not_read_it_does_not_hear() -> Result<()> {
         let capabilities = introduced.get(..4).context("no login request")?;
         let capabilities = u32::from_le_bytes(capabilities.try_into()?);
         assert_eq!(capabilities & USUAL, USUAL);
+        let rest = b"keywright_nobody\0\0mysql_native_password\0";
+        assert_eq!(introduced.get(32..), Some(rest.as_slice()));
+    }
+    Ok(())
+}
+
+/// The server's greeting offers compression, the proxy's does not. Its first command could not be read.
+#[tokio::test]
+async fn whoever_compresses_uninvited_is_refused() -> Result<()> {
+    for claimed in COMPRESSED {
+        let introduction = login_request(USUAL | claimed, b"\0mysql_native_password\0");
+        let ((_, introduced), _) = refused(&introduction, &[]).await?;
         let rest = b"keywright_nobody\0\0mysql_native_password\0";
         assert_eq!(introduced.get(32..), Some(rest.as_slice()));
     }

@@ -1,7 +1,7 @@
 //! What a client's answer to the greeting must be before the server hears of it. What a server cannot read it counts (`pending`).
 
 use keywright_core::Cause;
-use keywright_wire::capability::{CONNECT_ATTRS, PLUGIN_AUTH, SECURE_CONNECTION};
+use keywright_wire::capability::{COMPRESS, CONNECT_ATTRS, PLUGIN_AUTH, SECURE_CONNECTION, ZSTD};
 use keywright_wire::handshake::response::{self, LoginRequest};
 
 use super::leg::Refusal;
@@ -19,6 +19,13 @@ pub(super) fn check(response: &[u8], offered: u64) -> Result<(), Refusal> {
         has(PLUGIN_AUTH) && has(CONNECT_ATTRS & offered) && !login_request.has_attributes();
     if is_older || lacks_attributes {
         return Err(cannot_be_read());
+    }
+    // Whoever compresses if he is invited has left the bits out. Others compress from the first command on, and would wait for ever.
+    if has((COMPRESS | ZSTD) & !offered) {
+        return Err(Refusal::new(
+            Cause::PacketMalformed,
+            "keywright: the client compresses, and the greeting offers no compression: turn compression off in the client",
+        ));
     }
     if login_request.collation.is_some_and(is_wide) {
         return Err(Refusal::new(
@@ -42,7 +49,7 @@ fn is_wide(collation: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use keywright_wire::capability::{
-        CONNECT_ATTRS, LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION,
+        COMPRESS, CONNECT_ATTRS, LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION, ZSTD,
     };
 
     use super::check;
@@ -79,6 +86,20 @@ mod tests {
         // Who was not offered it says nothing by it.
         let unoffered = response(USUAL | CONNECT_ATTRS, 45, &proof);
         assert_eq!(check(&unoffered, USUAL), Ok(()));
+    }
+
+    #[test]
+    fn nobody_compresses_who_was_not_invited() {
+        let rest = b"\0mysql_native_password\0".as_slice();
+        for claimed in [COMPRESS, ZSTD, COMPRESS | ZSTD] {
+            let response = response(USUAL | claimed, 45, rest);
+            assert_eq!(check(&response, u64::MAX), Ok(()), "he was");
+            let refusal = check(&response, USUAL).map_err(|refusal| refusal.message);
+            assert!(
+                refusal.is_err_and(|message| message.contains("turn compression off")),
+                "{claimed:x}"
+            );
+        }
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Login {
     pub database: String,
     /// What is wanted besides what is needed; what the server does not offer is left out.
     pub capabilities: u64,
+    /// What is claimed whether or not the server offers it.
+    pub claimed: u64,
     /// The number of the connection's collation.
     pub collation: u8,
 }
@@ -60,6 +62,7 @@ impl Login {
                 | capability::PS_MULTI_RESULTS
                 | capability::SESSION_TRACK
                 | capability::DEPRECATE_EOF,
+            claimed: 0,
             collation: UTF8MB4,
         }
     }
@@ -127,7 +130,7 @@ pub(super) fn enter(
         }
         wanted |= capability::SSL;
     }
-    let capabilities = wanted & offered;
+    let capabilities = (wanted & offered) | login.claimed;
     let mariadb = capabilities >> 32;
     let ours = if mariadb == 0 {
         capabilities

@@ -42,6 +42,7 @@ pub mod capability {
     pub const FOUND_ROWS: u64 = 1 << 1;
     pub const LONG_FLAG: u64 = 1 << 2;
     pub const CONNECT_WITH_DB: u64 = 1 << 3;
+    pub const COMPRESS: u64 = 1 << 5;
     pub const LOCAL_FILES: u64 = 1 << 7;
     pub const PROTOCOL_41: u64 = 1 << 9;
     pub const SSL: u64 = 1 << 11;
@@ -54,6 +55,7 @@ pub mod capability {
     pub const CONNECT_ATTRS: u64 = 1 << 20;
     pub const SESSION_TRACK: u64 = 1 << 23;
     pub const DEPRECATE_EOF: u64 = 1 << 24;
+    pub const ZSTD: u64 = 1 << 26;
     pub const QUERY_ATTRIBUTES: u64 = 1 << 27;
     pub const MARIADB_BULK: u64 = 1 << 34;
 }
