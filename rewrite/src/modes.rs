@@ -112,8 +112,8 @@ impl CharsetClass {
     /// Whether a text that has ASCII only is read in this class as in that.
     pub fn reads_ascii_as(self, other: Self) -> bool {
         let is_plain = |class| match class {
-            Self::Safe | Self::Letters | Self::Blanks(_) => true,
-            Self::NoAscii | Self::TrailByteMayBeBackslash => false,
+            Self::Safe | Self::Letters | Self::Blanks(_) | Self::TrailByteMayBeBackslash => true,
+            Self::NoAscii => false,
         };
         self == other || (is_plain(self) && is_plain(other))
     }

@@ -272,6 +272,25 @@ fn character_sets_are_told_apart() {
 }
 
 #[test]
+fn ascii_is_the_same_in_all_character_sets_but_one() {
+    use CharsetClass::{Blanks, Letters, NoAscii, Safe, TrailByteMayBeBackslash};
+    let classes = [
+        Blanks(b"\xA0"),
+        Letters,
+        NoAscii,
+        Safe,
+        TrailByteMayBeBackslash,
+    ];
+    for one in classes {
+        for other in classes {
+            let is_plain = one != NoAscii && other != NoAscii;
+            let expected = is_plain || one == other;
+            assert_eq!(one.reads_ascii_as(other), expected, "{one:?}, {other:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_made_of_the_last_id() {
     let of = |text: &str| last_insert_id_change(text.as_bytes(), &MARIA);
     for text in [

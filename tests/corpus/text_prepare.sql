@@ -96,3 +96,22 @@ EXECUTE `keywright execute`;
 EXECUTE `s t` USING @a; EXECUTE `s t` USING @a;
 SELECT a, b FROM t ORDER BY id;
 SELECT LAST_INSERT_ID() = MAX(id), ROW_COUNT() FROM t;
+
+=== texts in a character set whose characters may contain a backslash
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20) CHARACTER SET utf8mb4);
+--- run
+SET NAMES gbk;
+PREPARE s FROM 'INSERT INTO t (a, b) VALUES (?, ''x\\\\y'')';
+SET @a = 1;
+EXECUTE s USING @a;
+EXECUTE s USING @a;
+SET NAMES utf8mb4;
+EXECUTE s USING @a;
+SET NAMES sjis;
+EXECUTE s USING @a;
+@refused a character set whose characters may contain a backslash
+@text
+PREPARE s FROM 'INSERT INTO t (a, b) VALUES (1, ''{x82A0}'')';
+SET NAMES utf8mb4;
+SELECT a, HEX(b) FROM t ORDER BY id;
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;

@@ -153,23 +153,19 @@ impl Connection {
             let what = Unsupported::ExecuteImmediate;
             return Ok(Reading::Unsupported(table, what, after_preparing(name)));
         }
-        let can_be_told = is_plain_name(&name) && !is_own_name(&name);
-        Ok(
-            if can_be_told && modes.charset != CharsetClass::TrailByteMayBeBackslash {
-                Reading::Prepare(Box::new(TextStatement {
-                    name,
-                    rule,
-                    text,
-                    _held: None,
-                    database: self.context.database.clone(),
-                    modes,
-                    read_in: self.context.text_modes.clone(),
-                    is_doubtful: false,
-                }))
-            } else {
-                Reading::Unsupported(table, Unsupported::TextPrepare, after_preparing(name))
-            },
-        )
+        Ok(match forbids_preparing(&name, &text, &modes) {
+            Some(what) => Reading::Unsupported(table, what, after_preparing(name)),
+            None => Reading::Prepare(Box::new(TextStatement {
+                name,
+                rule,
+                text,
+                _held: None,
+                database: self.context.database.clone(),
+                modes,
+                read_in: self.context.text_modes.clone(),
+                is_doubtful: false,
+            })),
+        })
     }
 
     /// The client's own PREPARE is passed on, so that the server says what is wrong with it.
@@ -370,6 +366,18 @@ impl TextExecution {
         connection.answer.expect(Shape::Results);
         connection.forget_command();
         Job::of_reply(reply, self.plan.returning()).with(Step::Consumed(query.header.total()))
+    }
+}
+
+/// What forbids that an INSERT is prepared out of a text by this name, if anything does.
+fn forbids_preparing(name: &[u8], text: &[u8], modes: &Modes) -> Option<Unsupported> {
+    let is_told = is_plain_name(name) && !is_own_name(name);
+    // ASCII comes of a literal in ASCII alone, which is the same in all of these character sets.
+    let is_read = modes.charset != CharsetClass::TrailByteMayBeBackslash || text.is_ascii();
+    match (is_told, is_read) {
+        (false, _) => Some(Unsupported::TextPrepare),
+        (true, false) => Some(Unsupported::Charset),
+        (true, true) => None,
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use keywright_rewrite::KeyForm;
 use keywright_session::{Event, Mode, OnExplicit, Pattern, Rule, Rules, Session, StatementOutcome};
 
+use super::beyond_ascii::in_charset;
+use super::hidden::is_refused;
 use super::rig::*;
 
 const REFUSED: &str = "PREPARE from a text";
@@ -186,6 +188,71 @@ fn a_bound_key_is_not_counted_where_none_would_be_given() {
         };
         let is_counted = r.s.events().iter().any(is_it);
         assert_eq!(is_counted, counted, "{mode:?}, {text}");
+    }
+}
+
+/// Only what goes beyond ASCII is read otherwise where a character may end in a backslash. A backslash in ASCII escapes as ever.
+#[test]
+fn an_insert_in_ascii_gets_keys_in_each_character_set() {
+    for (sql_mode, charset, inner) in [
+        ("", "gbk", r"''x\\y''"),
+        ("", "sjis", r"\'x\\y\'"),
+        ("", "big5", r"''x\\y''"),
+        ("", "cp932", r"''x\\y''"),
+        ("", "gb18030", r"''x\\y''"),
+        ("", "latin1", r"''x\\y''"),
+        ("NO_BACKSLASH_ESCAPES", "sjis", r"''x\\y''"),
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let text = format!("PREPARE s FROM 'INSERT INTO t (a) VALUES ({inner})'");
+        assert!(has(&r.query(&text), "@@session.sql_mode"));
+        let sent = r.answer(&rows(&[sql_mode, charset, "d", "1", "0", SERVER]));
+        let told = r.output();
+        let told = String::from_utf8_lossy(&told);
+        assert!(has(&sent, &text), "{sql_mode} {charset}: {told}");
+        r.answer(&ok(0, 0));
+        let (sent, _) = executed(&mut r);
+        let sent = String::from_utf8_lossy(&sent);
+        let new = r"(a,`id`) VALUES (''x\\y'',LAST_INSERT_ID(100))";
+        assert!(sent.contains(new), "{sql_mode} {charset}: {sent}");
+    }
+}
+
+#[test]
+fn an_insert_beyond_ascii_is_refused_where_a_character_may_end_in_a_backslash() {
+    for text in [
+        &b"PREPARE s FROM 'INSERT INTO t (a) VALUES (''\x82\xA0'')'"[..],
+        b"PREPARE s FROM 'INSERT INTO t (a) ' 'VALUES (''\x82\xA0'')'",
+        b"PREPARE s FROM 'INSERT INTO t (a) VALUES (1) -- \x82\xA0'",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        assert_eq!(in_charset(&mut r, "sjis", 3, text), b"");
+        is_refused(&mut r, "may contain a backslash (big5, cp932, gb18030");
+    }
+    for text in [
+        &b"PREPARE s FROM 'INSERT INTO other (a) VALUES (''\x82\xA0'')'"[..],
+        b"PREPARE /* \x82\xA0 */ s FROM 'INSERT INTO t (a) VALUES (1)'",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let sent = in_charset(&mut r, "sjis", 3, text);
+        assert!(sent.ends_with(text), "{}", text.escape_ascii());
+    }
+}
+
+/// As after one from utf8mb4 to latin1.
+#[test]
+fn an_insert_in_ascii_gets_keys_after_a_change_of_the_character_set() {
+    const PREPARE: &[u8] = b"PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'";
+    for (before, now) in [("gbk", "utf8mb4"), ("utf8mb4", "sjis"), ("gbk", "sjis")] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        assert!(in_charset(&mut r, before, 3, PREPARE).ends_with(PREPARE));
+        r.answer(&ok(0, 0));
+        r.query("SET NAMES whatever");
+        r.answer(&ok(0, 0));
+        r.output();
+        let sent = in_charset(&mut r, now, 3, b"EXECUTE s");
+        let sent = r.tell(sent, &["id", "a"]);
+        assert!(is_keyed(&sent), "{before}, {now}: {}", sent.escape_ascii());
     }
 }
 
