@@ -52,6 +52,11 @@ impl Given {
             is_plain: false,
         }
     }
+
+    /// Whether it is a key of the application's own that is no number.
+    fn is_own(self, form: KeyForm) -> bool {
+        form != KeyForm::Integer && self.value == Value::Explicit
+    }
 }
 
 impl Insert {
@@ -101,7 +106,12 @@ impl Insert {
             true => outline.computed_behind(Cursor::new(text, modes), &self.head.table.table),
             false => Vec::new(),
         };
-        let spread = outline.spread(modes.server.flavour, is_behind_columns, &behind)?;
+        let spread = outline.spread(modes.server.flavour, is_behind_columns, &behind);
+        let spread = match found.is_some_and(|given| given.is_own(key.form)) {
+            // Nothing is put into it, whatever its shape.
+            true => spread.unwrap_or(Spread::Around),
+            false => spread?,
+        };
         let mut plan = self.plan_without_edits(&outline, (spread, found), key, &seen);
         plan.by_order |= brings_keys;
         let span = match found {
@@ -308,7 +318,11 @@ impl Outline {
             return Ok(None);
         };
         let given = self.given(index, cursor, wanted)?;
-        match second.has_constant(index) {
+        let is_seen = match wanted.form {
+            KeyForm::Integer => second.has_constant(index),
+            KeyForm::Text | KeyForm::Bytes => second.has_value(index),
+        };
+        match is_seen {
             true => Ok(Some(given)),
             false => with(SelectConstruct::ReadOtherwise),
         }
@@ -357,10 +371,18 @@ impl Cursor<'_> {
     fn given(mut self, item: Item, wanted: Wanted<'_>) -> Result<Given, Unread> {
         self.at = item.start;
         let mut seen = Scanned::default();
-        let value = match self.constant(wanted, &mut seen) {
-            Ok(value) => value,
-            Err(Unread::Refused) => return Err(Unsupported::Key(KeyExpression::Operator).into()),
-            Err(other) => return Err(other),
+        let value = match self.behind_own_key(wanted.form)? {
+            Some(behind) => {
+                self = behind;
+                Value::Explicit
+            }
+            None => match self.constant(wanted, &mut seen) {
+                Ok(value) => value,
+                Err(Unread::Refused) => {
+                    return Err(Unsupported::Key(KeyExpression::Operator).into());
+                }
+                Err(other) => return Err(other),
+            },
         };
         let end = self.at;
         if self.at < item.end {

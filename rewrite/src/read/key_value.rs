@@ -146,6 +146,17 @@ impl Cursor<'_> {
         Ok(self.never_null()? && self.inside == begins_inside && self.at_value_end()?)
     }
 
+    /// Behind an expression of a select list that is a key of the application's own, where only NULL asks for one; `None`: it is none, or that is not
+    /// known.
+    pub(crate) fn behind_own_key(mut self, form: KeyForm) -> Result<Option<Self>, Unread> {
+        let begins_inside = self.inside;
+        let is_own = match form {
+            KeyForm::Integer => false,
+            KeyForm::Text | KeyForm::Bytes => self.never_null()? && self.inside == begins_inside,
+        };
+        Ok(is_own.then_some(self))
+    }
+
     /// The keys that nearly all rows have, at memory speed: a number, NULL, DEFAULT, `?`, with `,` or `)` right behind.
     fn plain_key(&mut self, wanted: Wanted<'_>, seen: &mut Scanned) -> Option<Found> {
         let start = self.at;

@@ -17,6 +17,16 @@ const NUMBERS: [&str; 2] = ["UUID_SHORT", "CONNECTION_ID"];
 /// Those that change nothing but the case of letters.
 const OF_CASE: [&str; 4] = ["LOWER", "LCASE", "UPPER", "UCASE"];
 
+/// The others that are read.
+const OTHERS: [&str; 5] = ["SYS_GUID", "HEX", "UNHEX", "REPLACE", "UUID_TO_BIN"];
+
+/// Whether a name may be that of a function of whose calls it can be known that they come to no NULL.
+pub(super) fn may_be_known(name: &str) -> bool {
+    let known = [&UUIDS[..], &NUMBERS[..], &OF_CASE[..], &OTHERS[..]];
+    let mut names = known.into_iter().flatten();
+    names.any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// What is known of a value that is not NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {

@@ -141,10 +141,7 @@ impl Connection {
         let planned = match second {
             Some(second) => insert
                 .plan_query(text, modes, &key, second, result)
-                .and_then(|plan| match self.updates_wrongly(index, &plan) {
-                    true => Err(Unsupported::View(UPDATED).into()),
-                    false => Ok(Planned::Query(index, plan)),
-                }),
+                .and_then(|plan| self.query_planned(index, plan, text, &key)),
             None => match self.plan_rows((index, rule), insert, text, &key) {
                 Ok(plan) => plan.map(|plan| Planned::Plan(index, plan)),
                 Err(question) => return Ok(Planned::Ask(question)),
@@ -166,6 +163,30 @@ impl Connection {
         }
     }
 
+    /// What becomes of the rows of a query.
+    fn query_planned(
+        &self,
+        index: usize,
+        plan: QueryPlan,
+        text: &[u8],
+        key: &KeyColumn<'_>,
+    ) -> Result<Planned, Unread> {
+        if plan.explicit() && self.unhexes_wide_texts(text, key) {
+            return Err(Unsupported::Key(KeyExpression::Call).into());
+        }
+        if self.updates_wrongly(index, &plan) {
+            return Err(Unsupported::View(UPDATED).into());
+        }
+        Ok(Planned::Query(index, plan))
+    }
+
+    /// Whether digits that are a text of this statement may be none to UNHEX, which then comes to NULL.
+    fn unhexes_wide_texts(&self, text: &[u8], key: &KeyColumn<'_>) -> bool {
+        key.form != KeyForm::Integer
+            && self.context.text_modes.has_wide_texts()
+            && has(text, b"unhex")
+    }
+
     /// What becomes of rows that are written in the text. `Err`: this must be known first.
     fn plan_rows(
         &self,
@@ -183,12 +204,7 @@ impl Connection {
             Ok(plan) => plan,
             Err(unread) => return self.plan_computed(rule, insert, text, (key, unread)),
         };
-        // Digits that are a text of this statement are none to UNHEX then, which comes to NULL.
-        if plan.explicit()
-            && key.form != KeyForm::Integer
-            && self.context.text_modes.has_wide_texts()
-            && has(text, b"unhex")
-        {
+        if plan.explicit() && self.unhexes_wide_texts(text, key) {
             return Ok(Err(Unsupported::Key(KeyExpression::Call).into()));
         }
         Ok(Ok(plan))

@@ -84,8 +84,14 @@ fn a_text_that_may_be_null_is_refused_where_it_cannot_be_asked_for() {
 /// After `SET collation_connection = ucs2_general_ci`, UNHEX of digits is NULL.
 #[test]
 fn unhex_is_no_key_where_digits_are_wide() {
-    let text = "INSERT INTO t (a, id) VALUES (1, UNHEX('6ccd'))";
-    for (charsets, is_refused) in [("utf8mb4 utf8mb4", false), ("utf8mb4 ucs2", true)] {
+    let cases = [
+        ("VALUES (1, UNHEX('6ccd'))", "utf8mb4 utf8mb4", false),
+        ("VALUES (1, UNHEX('6ccd'))", "utf8mb4 ucs2", true),
+        ("SELECT 1, UNHEX('6ccd')", "utf8mb4 utf8mb4", false),
+        ("SELECT 1, UNHEX('6ccd')", "utf8mb4 ucs2", true),
+    ];
+    for (rows_of, charsets, is_refused) in cases {
+        let text = &format!("INSERT INTO t (a, id) {rows_of}");
         let mut r = rig(KeyForm::Bytes, DEPRECATE_EOF);
         assert!(has(&r.query(text), "@@session.sql_mode"));
         let state = ["", charsets, "d", "1", "0", SERVER];
@@ -93,5 +99,31 @@ fn unhex_is_no_key_where_digits_are_wide() {
         assert_eq!(sent.contains(text), !is_refused, "{sent}");
         let told = r.output();
         assert_eq!(has(&told, "a function call as key"), is_refused);
+    }
+}
+
+/// It stays as it is written, of whatever rows: the server says what is there twice.
+#[test]
+fn a_query_brings_keys_that_are_no_numbers() {
+    for query in [
+        "SELECT 'abc', 1 FROM DUAL WHERE NOT EXISTS (SELECT * FROM t WHERE a = 1)",
+        "SELECT UUID(), a FROM u ORDER BY a",
+        "SELECT 7, COUNT(*) FROM t",
+    ] {
+        let text = format!("INSERT INTO t (id, a) {query}");
+        let mut r = rig(KeyForm::Text, DEPRECATE_EOF);
+        let sent = r.probed(&text, "1");
+        assert!(sent.contains(&text), "{sent}");
+        assert!(r.requests.is_empty());
+        r.answer(&ok(2, 0));
+        assert_eq!(r.output(), ok(2, 0));
+        let mut r = rig(KeyForm::Text, DEPRECATE_EOF);
+        assert!(stmt_prepare(&mut r, &text, "1").contains(&text));
+        let mut r = rig_of_rule(|rule| {
+            rule.form = KeyForm::Text;
+            rule.on_explicit = OnExplicit::Refuse;
+        });
+        assert_eq!(r.probed(&text, "1"), "");
+        assert!(has(&r.output(), "may not be given"));
     }
 }

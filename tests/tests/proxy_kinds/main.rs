@@ -12,6 +12,7 @@ keywright_testkit::on_both_flavours!(
     a_small_key_space_is_used_to_its_end,
     a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
     a_uuid_that_comes_to_null_is_none,
+    a_query_brings_uuids_of_its_own,
     a_uuid_is_computed_as_natively_where_null_is_an_error,
 );
 
@@ -193,6 +194,52 @@ fn a_uuid_that_comes_to_null_is_none(flavour: Flavour) -> Result<()> {
     let fault = prepared.err().map(|fault| fault.errno);
     assert_eq!(fault, Some(1235));
     assert_eq!(wire.rows("SELECT COUNT(*) FROM u")?, [["9"]]);
+    Ok(())
+}
+
+/// What is made without columns is no NULL in any row. Of the same key in two rows the server says so.
+fn a_query_brings_uuids_of_its_own(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE own_rows; USE own_rows;
+         CREATE TABLE u (id CHAR(36) PRIMARY KEY, a INT);
+         CREATE TABLE n (a INT); INSERT INTO n VALUES (3), (1), (2)",
+    )?;
+    let store = make_store(&server, "store_own_rows", &[])?;
+    let config = ProxyConfig::before(&server, &store).rule("own_rows.u", "uuid_v7:text36");
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("own_rows")?;
+    let once = "INSERT INTO u (id, a) SELECT 'abc', 9 FROM DUAL WHERE NOT EXISTS (SELECT * FROM u WHERE a = 9)";
+    for rows in [1, 0] {
+        assert_eq!(wire.run(once)?.affected_rows, rows);
+    }
+    wire.run("INSERT INTO u (id, a) SELECT UUID(), a FROM n ORDER BY a")?;
+    wire.run("INSERT INTO u (id, a) SELECT LOWER(UUID()), COUNT(*) FROM u WHERE 1 = 0")?;
+    let statement = wire.prepare("INSERT INTO u (id, a) SELECT UUID(), ?")??;
+    match wire.execute(&statement, &[Param::Signed(4)])?.as_slice() {
+        [Reply::Done(done)] => assert_eq!(done.affected_rows, 1),
+        other => panic!("{other:?}"),
+    }
+    for (query, errno) in [
+        ("SELECT 'abc', 5", 1062),
+        ("SELECT 'def', 5 FROM n", 1062),
+        (
+            "SELECT 'def' AS k, COUNT(*) FROM n GROUP BY k WITH ROLLUP",
+            1235,
+        ),
+        ("SELECT CONCAT('d', a), 5 FROM n", 1235),
+    ] {
+        let replies = wire.query(format!("INSERT INTO u (id, a) {query}"))?;
+        match replies.as_slice() {
+            [Reply::Failed(fault)] => assert_eq!(fault.errno, errno, "{query}"),
+            other => panic!("{query}: {other:?}"),
+        }
+    }
+    let stored = wire.rows("SELECT a, CHAR_LENGTH(id) FROM u ORDER BY a")?;
+    let expected = ["0", "1", "2", "3", "4"].map(|a| [a, "36"]);
+    assert_eq!(stored.get(..5).unwrap_or_default(), expected);
+    assert_eq!(stored.get(5..).unwrap_or_default(), [["9", "3"]]);
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
 use crate::modes::Modes;
 use crate::read::insert::{Insert, Source};
+use crate::read::never_null::may_be_known;
 use crate::read::query::clause::{Clause, Clauses};
 use crate::read::query::outline::{Item, Limit, Outline};
 use crate::refusal::Unread;
@@ -63,6 +64,8 @@ const NO_MORE: Clauses = Clauses::of(&[Clause::Rollup, Clause::Window]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listed {
     Constant,
+    /// A string behind the name of its character set, or a call of a function that makes a value.
+    Made,
     Star,
     Other,
 }
@@ -274,9 +277,10 @@ fn listed(item: &SelectItem) -> Listed {
             Listed::Star
         }
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-            match is_constant(expr) {
-                true => Listed::Constant,
-                false => Listed::Other,
+            match (is_constant(expr), is_made(expr)) {
+                (true, _) => Listed::Constant,
+                (false, true) => Listed::Made,
+                (false, false) => Listed::Other,
             }
         }
         _ => Listed::Other,
@@ -302,6 +306,17 @@ fn is_constant(mut expr: &Expr) -> bool {
             }
             _ => return false,
         }
+    }
+}
+
+fn is_made(mut expr: &Expr) -> bool {
+    while let Expr::Nested(inner) = expr {
+        expr = inner.as_ref();
+    }
+    match expr {
+        Expr::Prefixed { .. } => true,
+        Expr::Function(function) => may_be_known(&function.name.to_string()),
+        _ => false,
     }
 }
 
@@ -335,10 +350,19 @@ impl SecondReading {
 
     /// Whether the item at an index is a constant in all parts, as far as it was read.
     pub(crate) fn has_constant(&self, index: usize) -> bool {
+        self.has_one_of(&[Listed::Constant], index)
+    }
+
+    /// The same of what may be a value that is made of nothing else.
+    pub(crate) fn has_value(&self, index: usize) -> bool {
+        self.has_one_of(&[Listed::Constant, Listed::Made], index)
+    }
+
+    fn has_one_of(&self, wanted: &[Listed], index: usize) -> bool {
         let parts = self.0.iter().flat_map(|shape| &shape.parts);
         parts
             .map(|part| part.get(index))
-            .all(|item| item == Some(&Listed::Constant))
+            .all(|item| item.is_some_and(|item| wanted.contains(item)))
     }
 }
 

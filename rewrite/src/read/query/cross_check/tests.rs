@@ -195,6 +195,35 @@ fn a_constant_is_one_in_all_parts() {
     assert!(second_in("SELECT \"a\",'5' FROM u", &ansi).has_constant(1));
 }
 
+#[test]
+fn a_value_is_a_constant_or_made_of_nothing_else() {
+    for key in [
+        "5",
+        "'abc'",
+        "N'a'",
+        "x'6ccd'",
+        "_utf8mb4'a'",
+        "_binary x'00'",
+        "uuid()",
+        "(UUID( ))",
+        "UUID_SHORT()",
+        "LOWER(UUID())",
+        "REPLACE(UUID(),'-','')",
+        "UNHEX(REPLACE(UUID(),'-',''))",
+        "UUID_TO_BIN(UUID(),1)",
+        "UUID() AS k",
+    ] {
+        let read = second(&format!("SELECT {key},a FROM u"));
+        assert_ne!(read, SecondReading(None), "{key}");
+        assert!(read.has_value(0), "{key}");
+    }
+    for key in ["a", "f()", "LENGTH('a')", "(SELECT 'a')", "*"] {
+        let read = second(&format!("SELECT {key},1 FROM u"));
+        assert!(!read.has_value(0), "{key}");
+    }
+    assert!(!second("SELECT UUID(),1").has_constant(0));
+}
+
 /// What the first reader takes for a comment, a string or a name, the other is to find out by itself.
 #[test]
 fn another_reader_gets_the_text_as_it_stands() {
