@@ -3,7 +3,9 @@
 
 pub(crate) mod builtins;
 pub(crate) mod byte_class;
+pub(crate) mod call;
 pub(crate) mod cursor;
+pub(crate) mod keywords;
 pub(crate) mod literal;
 pub(crate) mod name;
 pub(crate) mod non_ascii_blanks;

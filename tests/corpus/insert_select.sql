@@ -312,6 +312,28 @@ INSERT INTO t (a) SELECT 18446744073709551615 + k FROM source;
 COMMIT;
 SELECT a FROM t ORDER BY id;
 
+=== select with words before a parenthesis that call no stored function
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));
+CREATE TABLE parts (x INT, y VARCHAR(20)) PARTITION BY HASH (x) PARTITIONS 2;
+CREATE TABLE words (x INT, y VARCHAR(20), FULLTEXT (y));
+INSERT INTO parts VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, 'd');
+INSERT INTO words VALUES (1, 'hello'), (2, 'world'), (3, 'hello');
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT x, IFNULL (y, 'none') FROM parts PARTITION (p1) WHERE COALESCE (x, 0) > 0;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT x, UPPER (y) FROM words WHERE MATCH (y) AGAINST ('hello') AND y LIKE ('h%') ESCAPE ('|');
+@only mysql
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT n FROM (VALUES ROW(5), ROW(6)) AS d (n);
+@only mysql
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT x FROM parts WHERE x MEMBER OF ('[1, 2]');
+@only mysql
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT e.m FROM parts, LATERAL (SELECT parts.x AS m) e;
+SELECT a, b FROM t ORDER BY a, b;
+
 === select that is not rewritten
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 CREATE TABLE source (k INT, x INT);

@@ -82,37 +82,69 @@ pub(crate) fn is_harmless_call(word: &[u8]) -> bool {
     holds(BLIND, word)
 }
 
-/// Functions that one flavour has since a version, and whose names stored functions of the other may well have; sorted. Those of an edition that
-/// the version does not tell (DISTANCE) are not here.
+/// Functions, and a keyword, that one flavour has since a version, and whose names stored functions of the other may well have; sorted. Those of
+/// an edition that the version does not tell (DISTANCE) are not here, nor those that both have in later versions.
 #[rustfmt::skip]
 const OF_ONE: &[(&str, Flavour, u32)] = &[
-    ("add_months", Flavour::MariaDb, 100_601), ("area", Flavour::MariaDb, 0), ("asbinary", Flavour::MariaDb, 0),
-    ("astext", Flavour::MariaDb, 0), ("aswkb", Flavour::MariaDb, 0), ("aswkt", Flavour::MariaDb, 0),
-    ("boundary", Flavour::MariaDb, 0), ("centroid", Flavour::MariaDb, 0), ("chr", Flavour::MariaDb, 0),
-    ("crc32c", Flavour::MariaDb, 100_800), ("decode", Flavour::MariaDb, 0), ("des_decrypt", Flavour::MariaDb, 0),
-    ("des_encrypt", Flavour::MariaDb, 0), ("dimension", Flavour::MariaDb, 0), ("encode", Flavour::MariaDb, 0),
-    ("encrypt", Flavour::MariaDb, 0), ("endpoint", Flavour::MariaDb, 0), ("envelope", Flavour::MariaDb, 0),
-    ("exteriorring", Flavour::MariaDb, 0), ("geometryn", Flavour::MariaDb, 0), ("geometrytype", Flavour::MariaDb, 0),
-    ("glength", Flavour::MariaDb, 0), ("grouping", Flavour::MySql, 80_000), ("interiorringn", Flavour::MariaDb, 0),
-    ("isclosed", Flavour::MariaDb, 0), ("isempty", Flavour::MariaDb, 0), ("isring", Flavour::MariaDb, 0),
-    ("issimple", Flavour::MariaDb, 0), ("json_array_intersect", Flavour::MariaDb, 110_200),
-    ("json_key_value", Flavour::MariaDb, 110_200), ("json_object_filter_keys", Flavour::MariaDb, 110_200),
-    ("json_object_to_array", Flavour::MariaDb, 110_200), ("lastval", Flavour::MariaDb, 0),
-    ("lengthb", Flavour::MariaDb, 0), ("master_gtid_wait", Flavour::MariaDb, 0), ("median", Flavour::MariaDb, 0),
-    ("months_between", Flavour::MariaDb, 130_000), ("natural_sort_key", Flavour::MariaDb, 100_700),
-    ("nextval", Flavour::MariaDb, 0), ("numgeometries", Flavour::MariaDb, 0), ("numinteriorrings", Flavour::MariaDb, 0),
+    ("add_months", Flavour::MariaDb, 100_601), ("against", Flavour::MySql, 0), ("any_value", Flavour::MySql, 50_700),
+    ("area", Flavour::MariaDb, 0),
+    ("asbinary", Flavour::MariaDb, 0), ("astext", Flavour::MariaDb, 0), ("aswkb", Flavour::MariaDb, 0),
+    ("aswkt", Flavour::MariaDb, 0), ("bin_to_uuid", Flavour::MySql, 80_000), ("boundary", Flavour::MariaDb, 0),
+    ("centroid", Flavour::MariaDb, 0), ("chr", Flavour::MariaDb, 0), ("column_add", Flavour::MariaDb, 0),
+    ("column_check", Flavour::MariaDb, 0), ("column_create", Flavour::MariaDb, 0),
+    ("column_delete", Flavour::MariaDb, 0), ("column_exists", Flavour::MariaDb, 0),
+    ("column_get", Flavour::MariaDb, 0), ("column_json", Flavour::MariaDb, 0), ("column_list", Flavour::MariaDb, 0),
+    ("crc32c", Flavour::MariaDb, 100_800), ("decode", Flavour::MariaDb, 0), ("decode_histogram", Flavour::MariaDb, 0),
+    ("des_decrypt", Flavour::MariaDb, 0), ("des_encrypt", Flavour::MariaDb, 0), ("dimension", Flavour::MariaDb, 0),
+    ("encode", Flavour::MariaDb, 0), ("encrypt", Flavour::MariaDb, 0), ("endpoint", Flavour::MariaDb, 0),
+    ("envelope", Flavour::MariaDb, 0), ("exteriorring", Flavour::MariaDb, 0),
+    ("geomcollfromtext", Flavour::MariaDb, 0), ("geomcollfromwkb", Flavour::MariaDb, 0),
+    ("geometryfromtext", Flavour::MariaDb, 0), ("geometryfromwkb", Flavour::MariaDb, 0),
+    ("geometryn", Flavour::MariaDb, 0), ("geometrytype", Flavour::MariaDb, 0), ("geomfromtext", Flavour::MariaDb, 0),
+    ("geomfromwkb", Flavour::MariaDb, 0), ("glength", Flavour::MariaDb, 0), ("grouping", Flavour::MySql, 80_000),
+    ("gtid_subset", Flavour::MySql, 50_600), ("gtid_subtract", Flavour::MySql, 50_600),
+    ("icu_version", Flavour::MySql, 80_004), ("interiorringn", Flavour::MariaDb, 0),
+    ("is_uuid", Flavour::MySql, 80_000), ("isclosed", Flavour::MariaDb, 0), ("isempty", Flavour::MariaDb, 0),
+    ("isring", Flavour::MariaDb, 0), ("issimple", Flavour::MariaDb, 0),
+    ("json_array_intersect", Flavour::MariaDb, 110_200), ("json_compact", Flavour::MariaDb, 0),
+    ("json_detailed", Flavour::MariaDb, 0), ("json_equals", Flavour::MariaDb, 0), ("json_exists", Flavour::MariaDb, 0),
+    ("json_key_value", Flavour::MariaDb, 110_200), ("json_loose", Flavour::MariaDb, 0),
+    ("json_normalize", Flavour::MariaDb, 0), ("json_object_filter_keys", Flavour::MariaDb, 110_200),
+    ("json_object_to_array", Flavour::MariaDb, 110_200), ("json_query", Flavour::MariaDb, 0),
+    ("json_storage_free", Flavour::MySql, 80_002), ("json_storage_size", Flavour::MySql, 50_722),
+    ("lastval", Flavour::MariaDb, 0), ("lengthb", Flavour::MariaDb, 0), ("linefromtext", Flavour::MariaDb, 0),
+    ("linefromwkb", Flavour::MariaDb, 0), ("linestringfromtext", Flavour::MariaDb, 0),
+    ("linestringfromwkb", Flavour::MariaDb, 0), ("master_gtid_wait", Flavour::MariaDb, 0),
+    ("mbrequal", Flavour::MariaDb, 0), ("median", Flavour::MariaDb, 0), ("mlinefromtext", Flavour::MariaDb, 0),
+    ("mlinefromwkb", Flavour::MariaDb, 0), ("months_between", Flavour::MariaDb, 130_000),
+    ("mpointfromtext", Flavour::MariaDb, 0), ("mpointfromwkb", Flavour::MariaDb, 0),
+    ("mpolyfromtext", Flavour::MariaDb, 0), ("mpolyfromwkb", Flavour::MariaDb, 0),
+    ("multilinestringfromtext", Flavour::MariaDb, 0), ("multilinestringfromwkb", Flavour::MariaDb, 0),
+    ("multipointfromtext", Flavour::MariaDb, 0), ("multipointfromwkb", Flavour::MariaDb, 0),
+    ("multipolygonfromtext", Flavour::MariaDb, 0), ("multipolygonfromwkb", Flavour::MariaDb, 0),
+    ("natural_sort_key", Flavour::MariaDb, 100_700), ("nextval", Flavour::MariaDb, 0),
+    ("numgeometries", Flavour::MariaDb, 0), ("numinteriorrings", Flavour::MariaDb, 0),
     ("numpoints", Flavour::MariaDb, 0), ("nvl", Flavour::MariaDb, 0), ("nvl2", Flavour::MariaDb, 0),
     ("password", Flavour::MariaDb, 0), ("percentile_cont", Flavour::MariaDb, 100_303),
-    ("percentile_disc", Flavour::MariaDb, 100_303), ("pointn", Flavour::MariaDb, 0), ("setval", Flavour::MariaDb, 0),
-    ("sformat", Flavour::MariaDb, 100_700), ("srid", Flavour::MariaDb, 0), ("startpoint", Flavour::MariaDb, 0),
-    ("string_to_vector", Flavour::MySql, 90_000), ("sys_guid", Flavour::MariaDb, 100_601),
-    ("to_char", Flavour::MariaDb, 100_601), ("to_date", Flavour::MariaDb, 130_000),
-    ("to_number", Flavour::MariaDb, 130_000), ("trim_oracle", Flavour::MariaDb, 0),
+    ("percentile_disc", Flavour::MariaDb, 100_303), ("pointfromtext", Flavour::MariaDb, 0),
+    ("pointfromwkb", Flavour::MariaDb, 0), ("pointn", Flavour::MariaDb, 0), ("polyfromtext", Flavour::MariaDb, 0),
+    ("polyfromwkb", Flavour::MariaDb, 0), ("polygonfromtext", Flavour::MariaDb, 0),
+    ("polygonfromwkb", Flavour::MariaDb, 0), ("ps_current_thread_id", Flavour::MySql, 80_016),
+    ("ps_thread_id", Flavour::MySql, 80_016), ("regexp_like", Flavour::MySql, 80_004), ("setval", Flavour::MariaDb, 0),
+    ("sformat", Flavour::MariaDb, 100_700), ("source_pos_wait", Flavour::MySql, 80_026), ("srid", Flavour::MariaDb, 0),
+    ("st_boundary", Flavour::MariaDb, 0), ("st_isring", Flavour::MariaDb, 0),
+    ("st_pointonsurface", Flavour::MariaDb, 0), ("st_relate", Flavour::MariaDb, 0),
+    ("startpoint", Flavour::MariaDb, 0), ("statement_digest", Flavour::MySql, 80_004),
+    ("statement_digest_text", Flavour::MySql, 80_004), ("string_to_vector", Flavour::MySql, 90_000),
+    ("sys_guid", Flavour::MariaDb, 100_601), ("to_char", Flavour::MariaDb, 100_601),
+    ("to_date", Flavour::MariaDb, 130_000), ("to_number", Flavour::MariaDb, 130_000),
+    ("trim_oracle", Flavour::MariaDb, 0), ("uuid_to_bin", Flavour::MySql, 80_000),
     ("uuid_v4", Flavour::MariaDb, 110_700), ("uuid_v7", Flavour::MariaDb, 110_700),
-    ("vec_distance", Flavour::MariaDb, 110_800), ("vec_distance_cosine", Flavour::MariaDb, 110_701),
-    ("vec_distance_euclidean", Flavour::MariaDb, 110_701), ("vec_fromtext", Flavour::MariaDb, 110_701),
-    ("vec_totext", Flavour::MariaDb, 110_701), ("vector_dim", Flavour::MySql, 90_000),
-    ("vector_to_string", Flavour::MySql, 90_000), ("x", Flavour::MariaDb, 0), ("y", Flavour::MariaDb, 0),
+    ("validate_password_strength", Flavour::MySql, 50_600), ("vec_distance", Flavour::MariaDb, 110_800),
+    ("vec_distance_cosine", Flavour::MariaDb, 110_701), ("vec_distance_euclidean", Flavour::MariaDb, 110_701),
+    ("vec_fromtext", Flavour::MariaDb, 110_701), ("vec_totext", Flavour::MariaDb, 110_701),
+    ("vector_dim", Flavour::MySql, 90_000), ("vector_to_string", Flavour::MySql, 90_000),
+    ("wait_for_executed_gtid_set", Flavour::MySql, 50_705), ("x", Flavour::MariaDb, 0), ("y", Flavour::MariaDb, 0),
 ];
 
 /// Whether `word(` is a call of a function that this server brings along, or a type or keyword, and does not see LAST_INSERT_ID().
@@ -139,20 +171,6 @@ const AT_ONCE: &[&str] = &[
 /// Whether `word (`, with a blank between, may be a call of a stored function although a built-in one has that name.
 pub(crate) fn is_called_at_once(word: &[u8]) -> bool {
     holds(AT_ONCE, word)
-}
-
-/// Words that are reserved in both flavours, so that `word (`, with a blank between, calls no stored function; sorted.
-#[rustfmt::skip]
-const RESERVED: &[&str] = &[
-    "all", "and", "any", "as", "between", "by", "check", "default", "distinct", "div", "else", "exists", "from",
-    "having", "if", "in", "index", "interval", "into", "join", "key", "left", "like", "limit", "mod", "not", "on",
-    "or", "over", "primary", "references", "regexp", "replace", "right", "rlike", "select", "set", "some", "table", "then",
-    "union", "unique", "using", "values", "when", "where", "xor",
-];
-
-/// Whether `word (`, with a blank between, is certainly no call of a stored function.
-pub(crate) fn is_reserved(word: &[u8]) -> bool {
-    holds(RESERVED, word)
 }
 
 /// Words that begin an expression, and are reserved in both flavours; sorted.
@@ -269,7 +287,7 @@ pub(crate) fn is_computed_alike(word: &[u8]) -> bool {
     holds(COMPUTED_ALIKE, word)
 }
 
-fn holds(table: &[&str], word: &[u8]) -> bool {
+pub(crate) fn holds(table: &[&str], word: &[u8]) -> bool {
     table
         .binary_search_by(|known| compare(known.as_bytes(), word))
         .is_ok()
@@ -287,8 +305,8 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 mod tests {
     use super::{
         AGGREGATES, AT_ONCE, BLIND, COMPUTED_ALIKE, EFFECTS, OF_ONE, OPERATORS, PASSES, PURE,
-        PURE_OF_TEXT, PURE_OF_UUID, RESERVED, UNSTEADY, is_built_in, is_called_at_once,
-        is_harmless_call, is_prefix_operator, is_reserved, is_steady_call,
+        PURE_OF_TEXT, PURE_OF_UUID, UNSTEADY, is_built_in, is_called_at_once, is_harmless_call,
+        is_prefix_operator, is_steady_call,
     };
     use crate::modes::{Flavour, Server};
 
@@ -305,7 +323,6 @@ mod tests {
     fn the_tables_are_sorted() {
         for table in [
             BLIND,
-            RESERVED,
             OPERATORS,
             AGGREGATES,
             EFFECTS,
@@ -320,7 +337,6 @@ mod tests {
             assert!(table.is_sorted(), "{table:?}");
         }
         assert!(OF_ONE.is_sorted_by_key(|(name, ..)| name));
-        assert!(is_reserved(b"Values"));
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Walks over values at memory speed, noting the little that matters about them.
 
-use crate::lex::builtins::{is_harmless_call, is_reserved};
 use crate::lex::byte_class::Class;
-use crate::lex::cursor::{Cursor, is_word};
-use crate::lex::token::Kind;
+use crate::lex::call::Behind;
+use crate::lex::cursor::Cursor;
 use crate::refusal::Unread;
 
 /// What was seen in the text walked over.
@@ -82,6 +81,8 @@ struct Walk<'a> {
     depth: usize,
     /// The level of the outermost subquery around the place.
     query: Option<usize>,
+    /// What was passed last.
+    behind: Behind,
 }
 
 impl Cursor<'_> {
@@ -123,15 +124,17 @@ impl Cursor<'_> {
     }
 
     fn walk(&mut self, walk: &mut Walk<'_>, seen: &mut Scanned) -> Result<Stop, Unread> {
+        let mut from = self.at;
         while let Some((byte, class, passed)) = self.next_mark(walk.free_commas()) {
             if walk.depth == 0 {
                 walk.commas += passed;
             }
+            let behind = std::mem::take(&mut walk.behind);
             match class {
                 Class::Plain => self.at += 1,
-                Class::Quote => self.skip_quote(byte, walk, seen)?,
+                Class::Quote => self.skip_quote(byte, (behind, from), walk, seen)?,
                 Class::Word => {
-                    if self.walk_word(walk, seen)? {
+                    if self.walk_word((behind, from), walk, seen)? {
                         return Ok(Stop::Clause);
                     }
                 }
@@ -143,6 +146,7 @@ impl Cursor<'_> {
                 Class::Close if walk.depth == 0 => return Ok(Stop::Close),
                 Class::Close => {
                     walk.leave();
+                    walk.behind = Behind::Operand;
                     self.at += 1;
                 }
                 Class::Semicolon if walk.depth == 0 => return self.at_end(),
@@ -160,6 +164,7 @@ impl Cursor<'_> {
                     seen.parameters = seen.parameters.saturating_add(1);
                 }
             }
+            from = self.at;
         }
         if walk.depth > 0 {
             return Err(Unread::Refused);
@@ -176,10 +181,18 @@ impl Cursor<'_> {
         }
     }
 
-    fn skip_quote(&mut self, quote: u8, walk: &Walk<'_>, seen: &mut Scanned) -> Result<(), Unread> {
+    /// Past a string or a name in quotes. `before`: what was passed last, and where that ended.
+    fn skip_quote(
+        &mut self,
+        quote: u8,
+        before: (Behind, usize),
+        walk: &mut Walk<'_>,
+        seen: &mut Scanned,
+    ) -> Result<(), Unread> {
         let start = self.at;
         if !self.at_quoted_name() {
             self.at += 1;
+            walk.behind = Behind::Operand;
             return self.skip_string(quote);
         }
         self.at += 1;
@@ -187,12 +200,19 @@ impl Cursor<'_> {
         let quoted = self.since(start);
         let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
         walk.note_name(inner, seen);
-        seen.calls |= self.opens_behind()? && !self.at_columns(start)?;
+        seen.calls |= self.opens_behind()?
+            && !self.is_no_function(before, start)
+            && !self.at_columns(start)?;
         Ok(())
     }
 
-    /// Past a word; true, and before it, when it starts the next clause.
-    fn walk_word(&mut self, walk: &mut Walk<'_>, seen: &mut Scanned) -> Result<bool, Unread> {
+    /// Past a word; true, and before it, when it starts the next clause. `before`: what was passed last, and where that ended.
+    fn walk_word(
+        &mut self,
+        before: (Behind, usize),
+        walk: &mut Walk<'_>,
+        seen: &mut Scanned,
+    ) -> Result<bool, Unread> {
         let start = self.at;
         self.skip_word();
         let word = self.since(start);
@@ -203,65 +223,13 @@ impl Cursor<'_> {
         }
         walk.note_name(word, seen);
         walk.note_keyword(word, seen);
-        let may_call = match self.byte(0) {
-            b')' | b',' => false,
-            b'(' => !is_harmless_call(word) || self.continues(start),
-            _ => self.opens_behind()? && !is_reserved(word),
-        };
-        seen.calls |= may_call && !self.at_columns(start)?;
+        if word.eq_ignore_ascii_case(b"as") {
+            walk.behind = Behind::As;
+        }
+        seen.calls |= self.may_call(start)?
+            && !self.is_no_function(before, start)
+            && !self.at_columns(start)?;
         Ok(false)
-    }
-
-    /// Whether the word that starts at `start` is the last part of a name, whatever keyword it looks like: `t.on`. A number may have a point
-    /// at its end.
-    fn is_behind_point(&self, start: usize) -> bool {
-        let Some((b'.', before)) = self.text.get(..start).and_then(<[u8]>::split_last) else {
-            return false;
-        };
-        let name = before.iter().rev().take_while(|byte| is_word(**byte));
-        let (mut has_any, mut is_number) = (false, true);
-        for byte in name {
-            has_any = true;
-            is_number &= byte.is_ascii_digit();
-        }
-        !(has_any && is_number)
-    }
-
-    /// Whether the parenthesis behind a word that starts at `start` has columns in it: of a table of WITH, which AS and another parenthesis
-    /// follow, or of JSON_TABLE, where the word is COLUMNS behind a string. Neither can stand behind the name of a function.
-    pub(crate) fn at_columns(&self, start: usize) -> Result<bool, Unread> {
-        let before = self.text.get(..start).unwrap_or_default();
-        let is_behind_string = matches!(before.trim_ascii_end().last(), Some(b'\'' | b'"'));
-        if is_behind_string && self.since(start).eq_ignore_ascii_case(b"columns") {
-            return Ok(true);
-        }
-        let mut ahead = *self;
-        if !ahead.accept_mark(b'(')? {
-            return Ok(false);
-        }
-        loop {
-            if !matches!(ahead.token()?.kind, Kind::Word | Kind::Name) {
-                return Ok(false);
-            }
-            if !ahead.accept_mark(b',')? {
-                break;
-            }
-        }
-        Ok(ahead.accept_mark(b')')? && ahead.accept("AS")? && ahead.accept_mark(b'(')?)
-    }
-
-    /// Whether the next token is `(`.
-    fn opens_behind(&self) -> Result<bool, Unread> {
-        let mut ahead = *self;
-        ahead.skip_blanks()?;
-        Ok(ahead.byte(0) == b'(')
-    }
-
-    /// Whether a word that starts at `start` is the second part of a name, or the end of one that starts with a digit.
-    fn continues(&self, start: usize) -> bool {
-        let before = self.text.get(..start).unwrap_or_default();
-        let last = before.iter().rfind(|byte| !byte.is_ascii_whitespace());
-        matches!(last, Some(b'.' | b'/' | b'`')) || matches!(before.last(), Some(b'0'..=b'9'))
     }
 
     /// Past `@` and the quoted name behind it; words behind it are walked as words.
@@ -289,6 +257,7 @@ impl<'a> Walk<'a> {
             commas: 0,
             depth: 0,
             query: None,
+            behind: Behind::Other,
         }
     }
 

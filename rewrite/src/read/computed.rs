@@ -2,9 +2,10 @@
 //! their value itself is to be used.
 
 use crate::lex::builtins::{
-    has_effects, is_aggregate, is_harmless_call, is_pure_call, is_pure_call_of_text, is_reserved,
+    has_effects, is_aggregate, is_harmless_call, is_pure_call, is_pure_call_of_text,
 };
 use crate::lex::cursor::Cursor;
+use crate::lex::keywords::is_reserved;
 use crate::lex::token::{Kind, Token};
 use crate::read::key_wanted::KeyForm;
 use crate::refusal::Unread;

@@ -3,22 +3,12 @@
 //! Servers read what stands in place of a table together with the query around it where they can, and compute its column wherever the column is
 //! named: `FROM (SELECT f() AS k FROM u) d` calls `f` once for each `k` (seen on MariaDB 10.11 and MySQL 9.7).
 
-use crate::lex::builtins::{is_built_in, is_called_at_once, is_reserved, is_steady_call};
+use crate::lex::builtins::{is_built_in, is_called_at_once, is_steady_call};
 use crate::lex::cursor::Cursor;
+use crate::lex::keywords::is_no_call;
 use crate::lex::token::{Kind, Token};
 use crate::read::query::table_parameters::InTables;
 use crate::refusal::Unread;
-
-/// Words of both flavours, beside the reserved ones of any parenthesis, before which no function is called.
-const NO_CALLS: [&str; 7] = [
-    "BINARY",
-    "CASE",
-    "GROUP",
-    "MATCH",
-    "OF",
-    "PARTITION",
-    "STRAIGHT_JOIN",
-];
 
 impl Cursor<'_> {
     /// Whether a column of the query that begins here and ends there comes to the same however often it is named for a row, and no call in the
@@ -53,9 +43,9 @@ impl Cursor<'_> {
             return Ok(false);
         }
         // DEFAULT may be an expression, which is computed then.
-        let is_keyword = is_reserved(token.of(self.text)) && !token.is(self.text, "DEFAULT");
-        let is_no_call = is_keyword || NO_CALLS.iter().any(|word| token.is(self.text, word));
-        Ok(token.kind == Kind::Name || is_behind_point(last) || !is_no_call)
+        let is_keyword =
+            is_no_call(token.of(self.text), self.modes.server) && !token.is(self.text, "DEFAULT");
+        Ok(token.kind == Kind::Name || is_behind_point(last) || !is_keyword)
     }
 
     /// Whether that is a built-in function whose call does no harm where it stands.
