@@ -248,8 +248,11 @@ INSERT IGNORE INTO t (a, b) SELECT x, y FROM source;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 REPLACE INTO t (a, b) SELECT x, y FROM source;
 SELECT a, b FROM t ORDER BY id;
-@deviates the key of a skipped row is reported, because the server does not report which rows went in
+SELECT LAST_INSERT_ID(42);
 INSERT INTO t (a, b) SELECT x, y FROM source ON DUPLICATE KEY UPDATE b = CONCAT(VALUES(b), source.k);
+SELECT LAST_INSERT_ID();
+INSERT INTO t (a, b) SELECT x, y FROM source WHERE k > 2 ON DUPLICATE KEY UPDATE b = IF(source.k = 3, 'changed', t.b);
+SELECT LAST_INSERT_ID();
 
 === select with a key column
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));

@@ -163,7 +163,6 @@ impl Insert {
         key: &KeyColumn<'_>,
         seen: &Scanned,
     ) -> QueryPlan {
-        let on_duplicate = outline.tail != Tail::None;
         QueryPlan {
             edits: Vec::new(),
             counter: None,
@@ -176,8 +175,8 @@ impl Insert {
                 KeyForm::Text | KeyForm::Bytes => LastInsertId::None,
                 KeyForm::Integer => LastInsertId::Literal,
             },
-            on_duplicate,
-            ambiguous: self.head.ignore || on_duplicate,
+            on_duplicate: outline.tail != Tail::None,
+            ignore: self.head.ignore,
             for_zero: found.is_some_and(|given| given.value == Value::Zero),
             by_mode: found.is_some_and(|given| given.by_mode),
             by_order: self.needs_columns(),

@@ -17,7 +17,7 @@ pub struct QueryPlan {
     pub(crate) effects: bool,
     pub(crate) last_insert_id: LastInsertId,
     pub(crate) on_duplicate: bool,
-    pub(crate) ambiguous: bool,
+    pub(crate) ignore: bool,
     /// A 0 stands where the key goes.
     pub(crate) for_zero: bool,
     pub(crate) by_mode: bool,
@@ -98,7 +98,12 @@ impl QueryPlan {
 
     /// Whether rows may not go in: IGNORE, ON DUPLICATE KEY UPDATE.
     pub fn may_skip(&self) -> bool {
-        self.ambiguous
+        self.ignore || self.on_duplicate
+    }
+
+    /// Whether it says IGNORE.
+    pub fn ignore(&self) -> bool {
+        self.ignore
     }
 
     /// Whether a 0 asks for the key, which it does only without `NO_AUTO_VALUE_ON_ZERO`.

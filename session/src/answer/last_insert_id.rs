@@ -102,7 +102,7 @@ impl Connection {
             first: keys.number(0),
             may_skip: plan.may_skip(),
             on_duplicate: plan.on_duplicate(),
-            may_ignore: true,
+            may_ignore: plan.ignore(),
             // It is not known what is in the SELECT.
             may_change: true,
             before: self.shown_last_insert_id(),

@@ -194,7 +194,7 @@ fn where_no_row_is_returned_none_went_in() {
     }
 }
 
-fn ok_in_words(affected: u8, id: u8, words: &str) -> Vec<u8> {
+pub(super) fn ok_in_words(affected: u8, id: u8, words: &str) -> Vec<u8> {
     let payload = [0, affected, id, 2, 0, 0, 0, words.len() as u8];
     packet(1, &[&payload, words.as_bytes()].concat())
 }

@@ -3,6 +3,7 @@
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, OnAmbiguousId};
 
+use super::last_insert_id::ok_in_words;
 use super::rig::*;
 
 const SELECT: &str = "INSERT INTO t (a) SELECT a FROM u";
@@ -110,6 +111,32 @@ fn no_row_has_no_id() {
     r.answer(&ok(0, 0));
     assert_eq!(r.output(), ok(0, 0));
     assert!(!has(&r.query("SELECT LAST_INSERT_ID()"), "last_insert_id="));
+}
+
+/// The packet says how many rows there were, and how many of them were updated.
+#[test]
+fn rows_that_are_all_updated_have_no_id() {
+    let text = "INSERT INTO t (a) SELECT a FROM u ON DUPLICATE KEY UPDATE a = VALUES(a)";
+    let ignoring = "INSERT IGNORE INTO t (a) SELECT a FROM u ON DUPLICATE KEY UPDATE a = VALUES(a)";
+    for (text, affected, words, id) in [
+        (text, 8, "Records: 4  Duplicates: 4  Warnings: 0", 0),
+        (text, 2, "Records: 1  Duplicates: 1  Warnings: 0", 0),
+        // One of them was changed.
+        (text, 2, "Records: 4  Duplicates: 1  Warnings: 0", 0),
+        (text, 5, "Records: 4  Duplicates: 1  Warnings: 0", 100),
+        (text, 4, "Records: 4  Duplicates: 0  Warnings: 0", 100),
+        (text, 8, "", 100),
+        // Duplicates are what was left out.
+        (ignoring, 8, "Records: 4  Duplicates: 4  Warnings: 0", 100),
+    ] {
+        let (mut r, sent) = said(text);
+        assert!(sent.contains("ROWNUM()<=64"), "{sent}");
+        r.answer(&ok_in_words(affected, 0, words));
+        assert_eq!(r.output(), ok_in_words(affected, id, words), "{words}");
+        let sent = r.query("SELECT LAST_INSERT_ID()");
+        let is_set = has(&sent, "SET last_insert_id=100");
+        assert_eq!(is_set, id != 0, "{words}: {sent:?}");
+    }
 }
 
 #[test]
