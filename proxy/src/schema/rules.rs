@@ -113,6 +113,7 @@ impl<'a> Around<'a> {
             repeatable: !has_trigger && !self.may_call && column.is_innodb(),
             is_steady: !self.may_call,
             is_signed: column.kind.is_signed_integer(),
+            is_auto_increment: column.auto_increment,
         }
     }
 }
@@ -127,11 +128,13 @@ fn of_rule(
     let columns = matched.columns.iter().filter(|column| column.rule == rule);
     // The table behind a view of no table with a rule may be of any kind.
     let all_seen = others.iter().all(|other| other.rule != rule);
+    let is_known = all_seen && columns.clone().next().is_some();
     let mut all = TableTraits {
         watched: false,
         repeatable: !around.may_call && all_seen,
         is_steady: !around.may_call,
-        is_signed: all_seen && columns.clone().next().is_some(),
+        is_signed: is_known,
+        is_auto_increment: is_known,
     };
     for column in columns {
         let its = around.traits_of(column);
@@ -139,6 +142,7 @@ fn of_rule(
         all.repeatable &= its.repeatable;
         all.is_steady &= its.is_steady;
         all.is_signed &= its.is_signed;
+        all.is_auto_increment &= its.is_auto_increment;
     }
     all
 }
@@ -199,6 +203,7 @@ impl TableFacts {
                 repeatable: known.repeatable,
                 is_steady: known.is_steady,
                 is_signed: known.is_signed,
+                is_auto_increment: known.is_auto_increment,
                 ..rule
             }
         });

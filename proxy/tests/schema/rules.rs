@@ -18,15 +18,17 @@ fn flags(snapshot: &Snapshot, config: &Config) -> (bool, bool, bool) {
         repeatable,
         is_steady,
         is_signed,
+        is_auto_increment,
     } = known;
     assert_eq!(
         (
             rule.watched,
             rule.repeatable,
             rule.is_steady,
-            rule.is_signed
+            rule.is_signed,
+            rule.is_auto_increment
         ),
-        (watched, repeatable, is_steady, is_signed)
+        (watched, repeatable, is_steady, is_signed, is_auto_increment)
     );
     (watched, repeatable, is_signed)
 }
@@ -97,6 +99,32 @@ fn queries_are_steady_unless_a_view_may_call_a_function() {
     )));
     assert!(!is_steady(Some("select `shop`.`count_up`(1) AS `id`")));
     assert!(!is_steady(Some("")));
+}
+
+/// Behind a view, or of a table that came since, all of the rule's tables must have it.
+#[test]
+fn sessions_know_which_key_columns_are_auto_increment() {
+    let config = config("segment:orders", "");
+    let over = |table: &str| {
+        let definition = format!("select `shop`.`{table}`.`id` AS `id` from `shop`.`{table}`");
+        view(&format!("over_{table}"), &["id"], &definition)
+    };
+    let known = |tables| {
+        let mut snapshot = snapshot(MYSQL, tables);
+        context(&mut snapshot).views.push(over("orders"));
+        let rules = rules(&snapshot, &config);
+        ["orders", "notes", "new", "over_orders"].map(|name| {
+            let (_, rule) = rules.find(b"shop", name.as_bytes()).unwrap();
+            rule.is_auto_increment
+        })
+    };
+    let counted = |name: &str| counted(name, "bigint", 1);
+    assert_eq!(known(vec![counted("notes"), counted("orders")]), [true; 4]);
+    assert_eq!(
+        known(vec![plain("notes", "bigint"), counted("orders")]),
+        [true, false, false, false]
+    );
+    assert_eq!(known(vec![]), [false; 4]);
 }
 
 /// Of a view, or of a table that came since, the session asks the server.
@@ -292,6 +320,7 @@ fn of_what_was_not_asked_nothing_is_known() {
     let rules = rules(&snapshot, &config);
     let rule = &rules.rules()[0];
     assert!(!rule.watched && !rule.repeatable && !rule.is_steady && !rule.is_signed);
+    assert!(!rule.is_auto_increment);
     assert_eq!(
         rules.key_column_state(b"shop", b"elsewhere"),
         KeyColumnState::Present

@@ -53,6 +53,7 @@ pub(crate) fn rule(rule: &now::Rule) -> before::Rule {
         repeatable: rule.repeatable,
         is_steady: rule.is_steady,
         is_signed: rule.is_signed,
+        is_auto_increment: rule.is_auto_increment,
     }
 }
 
@@ -84,6 +85,7 @@ pub(crate) fn table(table: &now::TableSnapshot) -> before::TableSnapshot {
             repeatable: of.repeatable,
             is_steady: of.is_steady,
             is_signed: of.is_signed,
+            is_auto_increment: of.is_auto_increment,
         }),
     }
 }

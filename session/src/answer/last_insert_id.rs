@@ -54,9 +54,16 @@ impl Connection {
                 || (last_insert_id == LastInsertId::Wrapped && keys > 1))
     }
 
+    /// Whether the key's column is known to be AUTO_INCREMENT in the table of a statement with that rule.
+    fn is_auto_increment(&self, rule: usize) -> bool {
+        let rule = self.rules.rules().get(rule);
+        rule.is_some_and(|rule| rule.is_auto_increment)
+    }
+
     /// What the session must know to correct the answer to a rewritten statement.
     pub(crate) fn reply(
         &self,
+        rule: usize,
         plan: &Plan,
         last_insert_id: LastInsertId,
         keys: &KeyBatch,
@@ -69,6 +76,7 @@ impl Connection {
             may_skip: plan.ignore() || plan.on_duplicate(),
             on_duplicate: plan.on_duplicate(),
             may_ignore: plan.ignore(),
+            reports_key: self.is_auto_increment(rule),
             may_change: plan.sees_last_insert_id(),
             before: self.shown_last_insert_id(),
         }
@@ -82,14 +90,14 @@ impl Connection {
     /// The same of one that is carried out with many rows of parameters.
     pub(crate) fn reply_of_bulk(
         &self,
-        plan: &Plan,
-        last_insert_id: LastInsertId,
+        rule: usize,
+        (plan, last_insert_id): (&Plan, LastInsertId),
         keys: &KeyBatch,
         rows: u64,
     ) -> Reply {
         Reply {
             rows,
-            ..self.reply(plan, last_insert_id, keys)
+            ..self.reply(rule, plan, last_insert_id, keys)
         }
     }
 
@@ -103,6 +111,8 @@ impl Connection {
             may_skip: plan.may_skip(),
             on_duplicate: plan.on_duplicate(),
             may_ignore: plan.ignore(),
+            // Of the rows of a SELECT it reports only keys that it has made.
+            reports_key: false,
             // It is not known what is in the SELECT.
             may_change: true,
             before: self.shown_last_insert_id(),

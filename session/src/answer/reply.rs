@@ -70,6 +70,8 @@ pub(crate) struct Reply {
     pub(crate) on_duplicate: bool,
     /// It may say IGNORE: then the answer tells how many of several rows were left out, and else how many were updated.
     pub(crate) may_ignore: bool,
+    /// The server is known to report the key of the only row if it went in, and else none.
+    pub(crate) reports_key: bool,
     /// The statement may have given LAST_INSERT_ID() a value of its own.
     pub(crate) may_change: bool,
     /// What LAST_INSERT_ID() showed before, as far as that is known.
@@ -150,24 +152,28 @@ impl Reply {
     /// Whether each of several rows found another to update, perhaps to what it was.
     #[cold]
     fn updated_all(&self, done: Done, payload: &[u8], counts_found: bool) -> bool {
-        let updated = updated_rows(payload).filter(|_| !self.may_ignore && !counts_found);
-        let updated = updated.and_then(|rows| rows.checked_mul(2));
+        let updated = match records_and_duplicates(payload).filter(|_| !self.may_ignore) {
+            // Of VALUES those are all rows that were found then, and of a SELECT still those that changed: if all did, none went in.
+            Some((records, duplicates)) if counts_found => return records == duplicates,
+            Some((_, updated)) => updated.checked_mul(2),
+            None => None,
+        };
         let all = self.on_duplicate.then(|| self.rows.saturating_mul(2));
         updated.or(all) == Some(done.affected_rows)
     }
 
     /// Whether the only row went in. The number of rows tells, which for an update is 2, or 0 when nothing changed. Where rows that are
-    /// found count it is 1 then, and the reported id tells: a column without AUTO_INCREMENT reports none, and a value may report another.
+    /// found count it is 1 then, and the reported id tells: a value may report another. None tells nothing where the server reports no key.
     fn went_in(&self, done: Done, first: u64, counts_found: bool) -> bool {
         let is_counted = !(self.on_duplicate && counts_found);
-        let is_reported = done.insert_id == 0 || done.insert_id == first;
-        done.affected_rows == 1 && (is_counted || is_reported)
+        let is_unreported = done.insert_id == 0 && !self.reports_key;
+        done.affected_rows == 1 && (is_counted || is_unreported || done.insert_id == first)
     }
 }
 
-/// How many rows were updated, as the OK packet of a statement of several rows says in words: `Records: 2  Duplicates: 1  Warnings: 0`,
-/// in the language of the session.
-fn updated_rows(payload: &[u8]) -> Option<u64> {
+/// How many rows a statement had, and how many of them were updated, as the OK packet of a statement of several rows says in words:
+/// `Records: 2  Duplicates: 1  Warnings: 0`, in the language of the session.
+fn records_and_duplicates(payload: &[u8]) -> Option<(u64, u64)> {
     let mut reader = Reader(payload);
     reader.u8()?;
     reader.lenenc()?;
@@ -178,8 +184,9 @@ fn updated_rows(payload: &[u8]) -> Option<u64> {
     let mut numbers = words
         .split(|of: char| !of.is_ascii_digit())
         .filter(|part| !part.is_empty());
-    let second = numbers.nth(1)?.parse().ok()?;
-    (numbers.count() == 1).then_some(second)
+    let records = numbers.next()?.parse().ok()?;
+    let duplicates = numbers.next()?.parse().ok()?;
+    (numbers.count() == 1).then_some((records, duplicates))
 }
 
 /// Whether a text may ask for ROW_COUNT(). Texts may be long: only what stands around a `_` is looked at.

@@ -246,7 +246,7 @@ impl Work for Insert {
         }
         connection.answer.expect(Shape::Results);
         connection.note(Some(rule), StatementOutcome::Rewritten);
-        let reply = connection.reply(plan, plan.last_insert_id(), &keys);
+        let reply = connection.reply(rule, plan, plan.last_insert_id(), &keys);
         let job = Job::of_reply(reply, plan.returning());
         if let Some(how) = in_place {
             connection.rewrite_in_place(query, self.plan, how);

@@ -170,7 +170,7 @@ impl Connection {
                 .refuse_execution(header, id, Unsupported::NotAsPlanned)
                 .into();
         };
-        let reply = self.reply(&statement.plan, last_insert_id, &keys);
+        let reply = self.reply(statement.rule, &statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
         let start = self.up.len();
         self.up.extend([0; HEADER_BYTES]);

@@ -118,7 +118,7 @@ impl Connection {
         }
         let plan = &statement.plan;
         let rows = plan.rows().saturating_mul(needs.rows);
-        let reply = self.reply_of_bulk(plan, literal(plan.last_insert_id()), &keys, rows);
+        let reply = self.reply_of_bulk(index, (plan, literal(plan.last_insert_id())), &keys, rows);
         let returning = plan.returning();
         if total > 0 {
             self.note(Some(index), StatementOutcome::Rewritten);

@@ -345,7 +345,8 @@ impl TextExecution {
         connection.note(Some(self.rule), StatementOutcome::Rewritten);
         // Whatever the answer will be.
         connection.context.has_own_text = true;
-        self.phase = Phase::Preparing(connection.reply(plan, plan.last_insert_id(), &keys));
+        self.phase =
+            Phase::Preparing(connection.reply(self.rule, plan, plan.last_insert_id(), &keys));
         connection.send_own(&text);
         Job::Work(self).with(Step::Blocked)
     }

@@ -84,6 +84,8 @@ pub struct Rule {
     pub is_steady: bool,
     /// Key columns of matching tables have numbers below 0: none is UNSIGNED.
     pub is_signed: bool,
+    /// Key columns of matching tables are AUTO_INCREMENT: the server reports the key of a row of VALUES that went in, whoever gave it.
+    pub is_auto_increment: bool,
 }
 
 impl Rule {
@@ -105,6 +107,7 @@ impl Rule {
             repeatable: false,
             is_steady: false,
             is_signed: false,
+            is_auto_increment: false,
         }
     }
 
@@ -115,6 +118,7 @@ impl Rule {
             repeatable: self.repeatable,
             is_steady: self.is_steady,
             is_signed: self.is_signed,
+            is_auto_increment: self.is_auto_increment,
         }
     }
 
@@ -125,12 +129,14 @@ impl Rule {
             repeatable,
             is_steady,
             is_signed,
+            is_auto_increment,
         } = traits;
         Self {
             watched,
             repeatable,
             is_steady,
             is_signed,
+            is_auto_increment,
             ..self.clone()
         }
     }
@@ -147,6 +153,8 @@ pub struct TableTraits {
     pub is_steady: bool,
     /// The key column has numbers below 0: it is not UNSIGNED.
     pub is_signed: bool,
+    /// The key column is AUTO_INCREMENT.
+    pub is_auto_increment: bool,
 }
 
 /// A view through which rows go into a table with a rule.

@@ -202,6 +202,7 @@ impl Circumstances {
             repeatable,
             is_steady: repeatable,
             is_signed,
+            is_auto_increment: is_signed,
         };
         vec![
             Rule {

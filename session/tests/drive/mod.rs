@@ -130,6 +130,7 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         repeatable: bit(5),
         is_steady: bit(5),
         is_signed: bit(6),
+        is_auto_increment: bit(5),
     };
     let observed = Rule {
         mode: Mode::Observe,

@@ -17,6 +17,7 @@ fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
         repeatable: true,
         is_steady: true,
         is_signed: !table.starts_with("t_u"),
+        is_auto_increment: true,
         ..Rule::new(
             Pattern::parse(&format!("corpus_p*{schema_ends}.{table}"))?,
             "id",

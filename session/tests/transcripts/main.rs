@@ -40,6 +40,7 @@ mod texts;
 mod two_packets;
 mod unread_names;
 mod unshown;
+mod upserts;
 mod users;
 
 use std::sync::Arc;
