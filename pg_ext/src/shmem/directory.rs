@@ -46,8 +46,9 @@ pub fn slots<S: Slot>(is_meant: impl Fn(&S, &S::Key) -> bool) -> Vec<Keyed<S>> {
     let Some(area) = AREA.get() else {
         return Vec::new();
     };
-    let used = S::array(&area).used();
+    // Before they are counted: whoever comes later reads what the caller has announced.
     let lock = Lock::acquire(&area, pg_sys::LWLockMode::LW_SHARED);
+    let used = S::array(&area).used();
     used.iter()
         .map(|slot| (slot, key_of(slot, &lock)))
         .filter(|(slot, key)| is_meant(slot, key))

@@ -234,7 +234,7 @@ fn of_feeds(feeds: &[FeedStats]) -> [MetricFamily; 5] {
         ),
         gauge(
             "feed_trouble",
-            "1 while a tag or a database that needs ids gets none; else 0. The log says why.",
+            "1 while the server cannot be reached, or a tag or a database that needs ids gets none; else 0. The log says why.",
             each(|of| f64::from(u8::from(of.trouble.is_some()))),
         ),
         counter(
