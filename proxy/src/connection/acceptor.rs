@@ -150,13 +150,23 @@ pub(crate) fn can_be_bound(target: &str) -> io::Result<()> {
     bind_one_of(addresses_of(target)?)
 }
 
-/// That this machine has the address, whoever listens at its port, or that a socket can be at the path.
+/// That this machine has the address, whoever listens at its port, or that nothing is in the way of a socket at the path: its directory may
+/// be made with the start of the program only, as a service manager makes it, and may be one where whoever asks may not look.
 ///
 /// # Errors
-/// It has none such, the name leads nowhere, or the path's directory is not there, or a file that is no socket is.
+/// It has none such, the name leads nowhere, or a file that is no socket is at the path, or in the place of a directory.
 pub(crate) fn is_address_here(target: &str) -> io::Result<()> {
     if let Some(path) = target.strip_prefix("unix:") {
-        return can_be_a_socket(path);
+        let may_be_there_later = |kind| {
+            matches!(
+                kind,
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+            )
+        };
+        return match can_be_a_socket(path) {
+            Err(error) if may_be_there_later(error.kind()) => Ok(()),
+            outcome => outcome,
+        };
     }
     let addresses = addresses_of(target)?;
     bind_one_of(addresses.map(|mut address| {

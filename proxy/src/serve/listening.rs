@@ -137,8 +137,9 @@ fn all_of(config: &Config) -> impl Iterator<Item = (&'static str, &str)> {
     metrics.into_iter().chain(listeners)
 }
 
-/// Why the program would not start on this machine: addresses that it does not have, and paths where no socket can be. Whether a port or a socket is
-/// free is not asked, since it may be the program itself that has it.
+/// Why the program would not start on this machine: addresses that it does not have, and paths where a file is in the way of a socket. Whether a port
+/// or a socket is free is not asked, since it may be the program itself that has it; nor whether a socket's directory is there, since a service manager
+/// may make it with the start.
 #[must_use]
 pub fn addresses_missing(config: &Config) -> Vec<String> {
     let missing = all_of(config).filter_map(|(what, bind)| {
@@ -172,6 +173,8 @@ fn not_bound(what: &str, bind: &str, error: &io::Error) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
     use socket2::SockRef;
@@ -215,12 +218,18 @@ mod tests {
             )
         };
         let store = "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n";
-        for (name, part) in [
-            ("new", None),
-            ("in-use", None),
-            ("nowhere/socket", Some("is its directory there?")),
-            ("file/socket", Some("is its directory there?")),
-            ("file", Some("something that is no socket is there")),
+        let (no_directory, no_socket) = (
+            Some("is its directory there?"),
+            Some("something that is no socket is there"),
+        );
+        // What is told before the start, and why the program then does not start.
+        for (name, part, refusal) in [
+            ("new", None, None),
+            ("in-use", None, Some("another program has it")),
+            // It may be made with the start, as a unit's RuntimeDirectory is.
+            ("nowhere/socket", None, no_directory),
+            ("file/socket", no_directory, no_directory),
+            ("file", no_socket, no_socket),
         ] {
             let config = Config::parse(&format!("{store}{}", port(name)))?;
             let told = addresses_missing(&config);
@@ -229,14 +238,36 @@ mod tests {
                 ([told], Some(part)) => assert!(told.contains(part), "{told}"),
                 _ => panic!("{name}: {told:?}"),
             }
-            // Nor does a program start with it.
             let inherited = InheritedSockets::default();
-            let starts = inherited.see_that_the_rest_can_be_bound(&config).is_ok();
-            assert_eq!(starts, name == "new", "{name}");
+            match (inherited.see_that_the_rest_can_be_bound(&config), refusal) {
+                (Ok(()), None) => {}
+                (Err(error), Some(refusal)) => {
+                    assert!(error.to_string().contains(refusal), "{error}");
+                }
+                (outcome, _) => panic!("{name}: {outcome:?}"),
+            }
             assert_eq!(Bound::bind(&path(name)).is_ok(), name == "new", "{name}");
         }
         drop(in_use);
         std::fs::remove_dir_all(directory)?;
+        Ok(())
+    }
+
+    /// Whoever checks may be another user than the program runs as. Root may look everywhere.
+    #[test]
+    fn a_directory_where_nobody_may_look_is_not_told() -> anyhow::Result<()> {
+        let name = format!("keywright-shut-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir(&directory)?;
+        std::fs::set_permissions(&directory, Permissions::from_mode(0))?;
+        let bind = format!("unix:{}", directory.join("socket").display());
+        let file = format!(
+            "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n\
+             [[listener]]\nprotocol = \"redis\"\nbind = \"{bind}\"\nkeys = {{ id = \"uuid_v7\" }}\n"
+        );
+        let told = addresses_missing(&Config::parse(&file)?);
+        assert!(told.is_empty(), "{told:?}");
+        std::fs::remove_dir(directory)?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use keywright_testkit::{
 pub(crate) fn a_place_where_no_socket_can_be_is_told(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
     let store = make_store(&server, "store_placed", &[])?;
-    let bind = "unix:/no/such/directory/socket";
+    let bind = "unix:/dev/null/socket";
     let config = ProxyConfig {
         more: format!(
             "[[listener]]\nprotocol = \"redis\"\nbind = \"{bind}\"\nkeys = {{ tokens = \"uuid_v7\" }}\n"
