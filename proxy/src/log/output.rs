@@ -12,6 +12,8 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 /// How long an event waits for a reader that is behind, milliseconds. Those that come after one that waited in vain are lost at once, until there is room.
 const WAIT_MS_MAX: u64 = 100;
+/// How long no event waits after one that did, seconds: a reader that is slow, but reads, would else hold up everybody with each event.
+const NO_WAIT_S: u64 = 1;
 /// What a pipe that has room takes without a wait: a page, on any machine.
 const WRITE_BYTES_MAX: usize = 4_096;
 
@@ -24,6 +26,8 @@ pub struct LogOutput<W> {
     events_lost: u64,
     /// The last line has no end.
     is_cut: bool,
+    /// Events before this moment do not wait.
+    waits_from: Instant,
 }
 
 impl<W: AsFd + Write> LogOutput<W> {
@@ -33,6 +37,7 @@ impl<W: AsFd + Write> LogOutput<W> {
             output,
             events_lost: 0,
             is_cut: false,
+            waits_from: Instant::now(),
         }
     }
 
@@ -42,7 +47,11 @@ impl<W: AsFd + Write> LogOutput<W> {
             self.put_within(report.as_bytes(), Duration::ZERO)?;
             self.events_lost = 0;
         }
-        self.put_within(event, Duration::from_millis(WAIT_MS_MAX))
+        let limit = match Instant::now() < self.waits_from {
+            true => Duration::ZERO,
+            false => Duration::from_millis(WAIT_MS_MAX),
+        };
+        self.put_within(event, limit)
     }
 
     fn put_within(&mut self, mut bytes: &[u8], limit: Duration) -> io::Result<()> {
@@ -64,15 +73,31 @@ impl<W: AsFd + Write> LogOutput<W> {
         Ok(())
     }
 
-    /// Returns when a write would not wait, also because it would fail at once.
-    fn wait_for_room(&self, end: Instant) -> io::Result<()> {
+    /// Returns when there is room. If that takes a wait, the next events do not wait.
+    fn wait_for_room(&mut self, end: Instant) -> io::Result<()> {
+        let now = Instant::now();
+        if self.has_room_by(now)? {
+            return Ok(());
+        }
+        if now < end {
+            let has_room = self.has_room_by(end);
+            self.waits_from = Instant::now() + Duration::from_secs(NO_WAIT_S);
+            if has_room? {
+                return Ok(());
+            }
+        }
+        Err(ErrorKind::WouldBlock.into())
+    }
+
+    /// Whether a write would not wait, also because it would fail at once: now, or when that moment comes.
+    fn has_room_by(&self, end: Instant) -> io::Result<bool> {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).map_err(io::Error::other)?;
             let mut asked = [PollFd::new(&self.output, PollFlags::OUT)];
             match poll(&mut asked, Some(&left)) {
-                Ok(0) => return Err(ErrorKind::WouldBlock.into()),
-                Ok(_) => return Ok(()),
+                Ok(0) => return Ok(false),
+                Ok(_) => return Ok(true),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -114,8 +139,9 @@ fn lost(events: u64, is_cut: bool) -> String {
 mod tests {
     use std::fs::File;
     use std::io::{self, Read, Write};
+    use std::time::{Duration, Instant};
 
-    use super::LogOutput;
+    use super::{LogOutput, NO_WAIT_S, WAIT_MS_MAX};
 
     /// More than a pipe holds.
     const EVENTS: usize = 20_000;
@@ -159,6 +185,46 @@ mod tests {
         assert!(whole > 0 && whole < EVENTS, "{whole}");
         assert!(text.ends_with("\nread again\n"));
         assert_eq!(text.lines().count(), whole + 2);
+        Ok(())
+    }
+
+    /// Writes events until one is lost.
+    fn fill(output: &mut LogOutput<io::PipeWriter>) -> io::Result<()> {
+        while output.events_lost == 0 {
+            output.write_all(event(0).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_reader_that_is_behind_is_waited_for_once_a_second() -> io::Result<()> {
+        let (mut reader, writer) = io::pipe()?;
+        let mut output = LogOutput::new(writer);
+        let mut page = vec![0; 65_536];
+        let mut catch_up = |output: &mut LogOutput<io::PipeWriter>| -> io::Result<()> {
+            assert!(reader.read(&mut page)? > 0);
+            output.write_all(b"read again\n")?;
+            assert_eq!(output.events_lost, 0);
+            Ok(())
+        };
+        for _ in 0..2 {
+            let began = Instant::now();
+            fill(&mut output)?;
+            let waited = Duration::from_millis(WAIT_MS_MAX);
+            let waits_from = output.waits_from;
+            assert!(
+                waits_from >= began + waited + Duration::from_secs(NO_WAIT_S),
+                "the last event waited"
+            );
+            // Not over before all is written, however slow this machine is.
+            let later = waits_from + Duration::from_secs(3_600);
+            output.waits_from = later;
+            catch_up(&mut output)?;
+            fill(&mut output)?;
+            assert_eq!(output.waits_from, later, "no event waited");
+            catch_up(&mut output)?;
+            output.waits_from = Instant::now();
+        }
         Ok(())
     }
 
