@@ -3,7 +3,7 @@
 mod common;
 
 use common::{builder, database, text_rows};
-use keywright_testkit::{Result, SharedServer, WAIT_MAX, query_i64, wait_until};
+use keywright_testkit::{PgServer, Result, SharedServer, WAIT_MAX, query_i64, wait_until};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();
@@ -23,6 +23,20 @@ fn by_hand(client: &mut Client, statement: &str) -> Result<()> {
     client.batch_execute(statement)?;
     client.batch_execute("ALTER TABLE keywright.node ENABLE TRIGGER only_by_functions")?;
     Ok(())
+}
+
+/// Copies a database once the sessions that a test has ended are gone.
+fn copy_database(server: &PgServer, from: &str, to: &str) -> Result<()> {
+    let mut keeper = server.client("postgres")?;
+    let copy = format!("CREATE DATABASE {to} TEMPLATE {from}");
+    wait_until("the end of the last session", WAIT_MAX, || {
+        match keeper.batch_execute(&copy) {
+            Ok(()) => Ok(true),
+            // The source database is being accessed by other users.
+            Err(error) if error.code().is_some_and(|state| state.code() == "55006") => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    })
 }
 
 #[test]
@@ -164,22 +178,21 @@ fn a_worker_id_is_missed_where_snowflake_ids_were_issued() -> Result<()> {
     assert_eq!(row[0], "info", "{row:?}");
     assert!(row[1].starts_with("this database has no worker id"));
     assert!(row[2].contains("keywright.set_worker_id"), "{row:?}");
-    original.batch_execute(
-        "SELECT keywright.set_worker_id(620, unused => true); SELECT snowflake_id()",
-    )?;
+    // One copy of a database that has its worker id and no snowflake ids yet, and one of it with both.
+    original.batch_execute("SELECT keywright.set_worker_id(620, unused => true)")?;
+    drop(original);
+    copy_database(server, "tags_only", "early_copy")?;
+    let mut original = server.client("tags_only")?;
+    original.batch_execute("SELECT snowflake_id()")?;
     assert_eq!(severity(&mut original, "worker id")?, "ok");
     drop(original);
-    let mut admin = server.client("postgres")?;
-    wait_until("the end of the last session", WAIT_MAX, || {
-        let copy = "CREATE DATABASE copy TEMPLATE tags_only";
-        Ok(admin.batch_execute(copy).is_ok())
-    })?;
+    copy_database(server, "tags_only", "late_copy")?;
     let mut original = server.client("tags_only")?;
     original.batch_execute("SECURITY LABEL FOR keywright ON DATABASE tags_only IS NULL")?;
-    for client in [&mut original, &mut server.client("copy")?] {
-        let row = text_rows(client, worker)?.concat();
-        assert_eq!(row[0], "warning", "{row:?}");
-        assert_eq!(row[1], "this database has no worker id");
+    for name in ["tags_only", "early_copy", "late_copy"] {
+        let row = text_rows(&mut server.client(name)?, worker)?.concat();
+        assert_eq!(row[0], "warning", "{name}: {row:?}");
+        assert_eq!(row[1], "this database has no worker id", "{name}");
     }
     Ok(())
 }
