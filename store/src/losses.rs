@@ -39,6 +39,15 @@ struct Moments {
     answered_at: Option<Instant>,
     /// Nothing is reserved before.
     settles_until: Option<Instant>,
+    /// Where this program has recorded whose place the server took.
+    recorded_at: Option<Place>,
+}
+
+/// Where something was written: on which server, and behind how many looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    server: String,
+    looked: u64,
 }
 
 impl Default for Losses {
@@ -91,9 +100,22 @@ impl Losses {
         self.restarts.load(Ordering::Acquire)
     }
 
-    /// Another number than before: somebody has looked behind a loss since.
-    pub(crate) fn looks(&self) -> u64 {
-        self.looked.load(Ordering::Acquire)
+    /// Where what is written now is. It is another place than before when somebody has looked behind a loss since.
+    pub(crate) fn place(&self, server: &str) -> Place {
+        Place {
+            server: server.to_owned(),
+            looked: self.looked.load(Ordering::Acquire),
+        }
+    }
+
+    /// Whether this program has recorded there whose place the server took.
+    pub(crate) fn is_recorded_at(&self, place: &Place) -> bool {
+        self.moments().recorded_at.as_ref() == Some(place)
+    }
+
+    /// It has, and that is committed.
+    pub(crate) fn note_recorded(&self, at: Place) {
+        self.moments().recorded_at = Some(at);
     }
 
     /// How many losses there are.

@@ -58,7 +58,6 @@ use keywright_core::Tag;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
-use former::RecordedOn;
 use turns::Turns;
 
 pub(crate) use crate::engine::Link;
@@ -110,8 +109,6 @@ pub(crate) struct Store {
     /// The same with the key space of which it is, also by what a file of this machine says.
     bounds: Mutex<Bounds>,
     pub(crate) losses: Losses,
-    /// Where this program has recorded whose place the server took.
-    recorded_on: RecordedOn,
     /// Whether this program ever had a lease of a worker id.
     has_leased: AtomicBool,
     /// Until when each worker id of a key space was handed to databases that are fed, as far as this program has seen, unix milliseconds.
@@ -141,7 +138,6 @@ impl Store {
             seen: Mutex::default(),
             bounds: Mutex::default(),
             losses: Losses::default(),
-            recorded_on: RecordedOn::default(),
             has_leased: AtomicBool::new(false),
             handed: Mutex::default(),
             is_up: OnceLock::new(),

@@ -4,8 +4,6 @@
 //! reservation is recorded with the first thing that its successor is asked to write, whichever tag it is of: from then on rows say less and less of it. A server may come
 //! back under its name, made anew from its successor: what it wrote in a later life is newer than all that is recorded of it, and recorded by itself.
 
-use std::sync::{Mutex, PoisonError};
-
 use keywright_core::Tag;
 use keywright_core::residue::Residue;
 
@@ -86,29 +84,11 @@ pub(super) async fn record(
     record_server(store, server, (at_ms, now_ms), link).await
 }
 
-/// On which server whose place it took was recorded, and how often this program had looked behind losses.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct RecordedAt(String, u64);
-
-/// Where what is asked now is.
-pub(super) fn place(store: &Store, link: &Link) -> RecordedAt {
-    RecordedAt(link.server.identity.clone(), store.losses.looks())
-}
-
-/// Where this program has done so.
-#[derive(Debug, Default)]
-pub(super) struct RecordedOn(Mutex<Option<RecordedAt>>);
-
 /// The same of the server that wrote last before this one, whatever row the caller writes: once on each server, and behind each lost connection. The row that the
-/// caller writes is locked. What was recorded is to be noted once that is committed: [`note_recorded`].
+/// caller writes is locked. What was recorded is to be noted once that is committed, as of the [`Losses::place`](crate::losses::Losses::place) before it.
 pub(super) async fn record_last(store: &Store, link: &mut Link) -> Result<(), StoreError> {
-    let place = place(store, link);
-    let recorded_on = &store.recorded_on.0;
-    let is_recorded = {
-        let recorded = recorded_on.lock().unwrap_or_else(PoisonError::into_inner);
-        recorded.as_ref() == Some(&place)
-    };
-    if is_recorded || !store.dialect.is_own() {
+    let here = link.server.identity.clone();
+    if store.losses.is_recorded_at(&store.losses.place(&here)) || !store.dialect.is_own() {
         return Ok(());
     }
     let now_ms = store.words.now_ms();
@@ -117,7 +97,7 @@ pub(super) async fn record_last(store: &Store, link: &mut Link) -> Result<(), St
          AND server NOT LIKE '{GONE_BACK}%' ORDER BY reserved_ms DESC LIMIT 1",
         store.segment_table
     );
-    let Some(last) = link.first(select, values![place.0.as_str()]).await? else {
+    let Some(last) = link.first(select, values![here.as_str()]).await? else {
         return Ok(());
     };
     let (server, at_ms, now_ms) = (
@@ -126,12 +106,6 @@ pub(super) async fn record_last(store: &Store, link: &mut Link) -> Result<(), St
         column(&last, "now_ms")?,
     );
     record_server(store, server, (at_ms, now_ms), link).await
-}
-
-/// What a caller of [`record_last`] has written in this place is committed. It was the place before the caller began.
-pub(super) fn note_recorded(store: &Store, place: RecordedAt) {
-    let recorded_on = &store.recorded_on.0;
-    *recorded_on.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
 }
 
 async fn record_server(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, Step, Tag};
 use uuid::Uuid;
 
-use super::former::{note_recorded, place, record_last};
+use super::former::record_last;
 use super::gone_back::{behind, failure_above};
 use super::order_rows::may_lose;
 use super::returned::discard_all;
@@ -123,10 +123,10 @@ impl Transaction<Result<(), Failure>> for CreateTag {
         }
         match self.insert(link).await {
             Ok(()) => {
-                let place = place(&self.store, link);
+                let place = self.store.losses.place(&link.server.identity);
                 record_last(&self.store, link).await?;
                 link.commit().await?;
-                note_recorded(&self.store, place);
+                self.store.losses.note_recorded(place);
                 return Ok(Ok(()));
             }
             // In PostgreSQL nothing more is done in this transaction.

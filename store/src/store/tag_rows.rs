@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
-use super::former::{note_recorded, place, read_any_row, record, record_last};
+use super::former::{read_any_row, record, record_last};
 use super::look_back::{judge, look_back, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
@@ -48,7 +48,7 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
                     }
                     link.begin().await?;
                 }
-                let place = place(self.store, link);
+                let place = self.store.losses.place(&link.server.identity);
                 let result = reserve(self, link).await?;
                 let is_kept = match &result {
                     Err(Denied::GoneBack(gone_back)) => {
@@ -58,7 +58,7 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
                 };
                 link.end(is_kept).await?;
                 if result.is_ok() {
-                    note_recorded(self.store, place);
+                    self.store.losses.note_recorded(place);
                 }
                 result
             }
