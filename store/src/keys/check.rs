@@ -158,12 +158,7 @@ impl Keys {
 
     /// These rows, by their tags.
     fn by_tag<'r>(&self, rows: &'r [TagListing]) -> RowsByTag<'r> {
-        let is_own = self.0.store.dialect.is_own();
-        let rows = rows.iter().map(|row| (key_of(&row.tag, is_own), row));
-        RowsByTag {
-            is_own,
-            rows: rows.collect(),
-        }
+        RowsByTag::new(rows, self.0.store.dialect.is_own())
     }
 
     /// How far a tag has come, by its own store; nothing: it is not there, or the store gives ranges and says nothing of where a tag is.
@@ -307,21 +302,66 @@ impl Keys {
 
 /// Rows of a store's table by their tags: there may be thousands of both.
 struct RowsByTag<'r> {
-    is_own: bool,
-    rows: HashMap<String, &'r TagListing>,
+    by_name: HashMap<&'r str, &'r TagListing>,
+    /// Keywright's own table tells names in another case apart; of the others' it is not known, and they are found by the name in lower case, too.
+    by_lower: HashMap<String, &'r TagListing>,
 }
 
 impl<'r> RowsByTag<'r> {
-    /// The row of a tag.
+    fn new(rows: &'r [TagListing], is_own: bool) -> Self {
+        let by_name = rows.iter().map(|row| (row.tag.as_str(), row));
+        let others = rows.iter().filter(|_| !is_own);
+        let by_lower = others.map(|row| (row.tag.to_ascii_lowercase(), row));
+        Self {
+            by_name: by_name.collect(),
+            by_lower: by_lower.collect(),
+        }
+    }
+
+    /// The row of a tag: that of just this name, where the table tells case apart.
     fn of(&self, tag: &Tag) -> Option<&'r TagListing> {
-        self.rows.get(&key_of(tag.as_str(), self.is_own)).copied()
+        let name = tag.as_str();
+        let row = self.by_name.get(name);
+        row.or_else(|| self.by_lower.get(&name.to_ascii_lowercase()))
+            .copied()
     }
 }
 
-/// By what a row is found. Keywright's own table tells names in another case apart; of the others' it is not known.
-fn key_of(name: &str, is_own: bool) -> String {
-    match is_own {
-        true => name.to_owned(),
-        false => name.to_ascii_lowercase(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(tag: &str, next: u64) -> TagListing {
+        TagListing {
+            tag: tag.to_owned(),
+            next,
+            id_max: None,
+            step: 1,
+            order: Some(TagOrder::Distinct),
+            hiding: Ok(None),
+        }
+    }
+
+    /// How far the row has come that is found for a tag.
+    fn found(rows: &[TagListing], is_own: bool, tag: &str) -> Option<u64> {
+        let tag = Tag::parse(tag).unwrap();
+        let rows = RowsByTag::new(rows, is_own);
+        rows.of(&tag).map(|row| row.next)
+    }
+
+    #[test]
+    fn the_exact_name_is_found_where_names_differ_by_case() {
+        for rows in [
+            [row("Orders", 1), row("orders", 2)],
+            [row("orders", 2), row("Orders", 1)],
+        ] {
+            for is_own in [true, false] {
+                assert_eq!(found(&rows, is_own, "Orders"), Some(1));
+                assert_eq!(found(&rows, is_own, "orders"), Some(2));
+            }
+        }
+        let one = [row("Orders", 1)];
+        assert_eq!(found(&one, false, "orders"), Some(1));
+        assert_eq!(found(&one, true, "orders"), None);
     }
 }
