@@ -149,14 +149,13 @@ impl Transaction<usize> for Return {
         link.begin().await?;
         let here = link.server.identity.clone();
         let mut good = Vec::new();
+        let mut unreadable = Vec::new();
         for rest in self.rests.iter().filter(|rest| rest.server == here) {
             match self.is_good(rest, link).await {
                 Ok(true) => good.push(rest),
                 Ok(false) => {}
                 // Nobody reserves of a row that cannot be read. Those of other tags are not lost with it.
-                Err(error @ StoreError::Column { .. }) => {
-                    warn!(tag = %rest.tag, %error, "the tag's row cannot be read: its rest is lost");
-                }
+                Err(error @ StoreError::Column { .. }) => unreadable.push((&rest.tag, error)),
                 Err(error) => return Err(error),
             }
         }
@@ -167,6 +166,10 @@ impl Transaction<usize> for Return {
         });
         self.insert(&good, &here, link).await?;
         link.commit().await?;
+        // Not before: a deadlock has all of this done again.
+        for (tag, error) in unreadable {
+            warn!(%tag, %error, "the tag's row cannot be read: its rest is lost");
+        }
         Ok(good.len())
     }
 }
