@@ -1,10 +1,10 @@
 //! The task that refills the ranges of a tag.
 
+mod meanwhile;
 mod turn;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use keywright_core::residue::Residue;
 use keywright_core::{Cause, TagExhausted};
@@ -23,7 +23,8 @@ use crate::store::gone_back::GoneBack;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::store::{Store, StoreError};
 use crate::tag_order::TagOrder;
-use turn::{NoTurn, turn};
+use meanwhile::{ask_again, its_turn, pause};
+use turn::NoTurn;
 
 /// Why ranges are dropped that would have been given.
 const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";
@@ -38,6 +39,8 @@ struct Refilling {
     look_for_returned: bool,
     backoff: Backoff,
     last: Option<(Instant, u64)>,
+    /// Nothing was reserved yet, and as far as is known nobody has asked for keys.
+    is_unasked: bool,
     /// First id behind the ranges that the buffer's last indices are of, while each began where the one before it ended.
     end: Option<u64>,
     /// The epoch for which ids of an ordered tag were asked for last.
@@ -54,6 +57,7 @@ impl Refilling {
             look_for_returned: true,
             backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
             last: None,
+            is_unasked: true,
             end: None,
             epoch: None,
             is_away: false,
@@ -89,16 +93,15 @@ pub(crate) async fn run(
             && let Err(failure) = elsewhere.has_no_other(&supply.tag).await
         {
             supply.demand.failed(failure, 0, Outlook::MayPass);
-            supply.demand.ask();
             supply.demand.pause(state.backoff.failed()).await;
+            ask_again(&supply, &mut state).await;
             continue;
         }
-        let its_turn = match turn(&supply.demand, &store, state.last.is_none()).await {
+        let its_turn = match its_turn(&supply, &store, &mut state).await {
             Ok(its_turn) => its_turn,
             Err(NoTurn::Closed) => continue,
             Err(NoTurn::Crowded(error)) => {
                 had_no_turn(&supply, &store, &mut state, &error);
-                supply.demand.ask();
                 pause(&supply, &mut state).await;
                 continue;
             }
@@ -111,7 +114,6 @@ pub(crate) async fn run(
         let is_done = refill(&supply, &store, &mut state, need).await;
         drop(its_turn);
         if !is_done {
-            supply.demand.ask();
             pause(&supply, &mut state).await;
         }
     }
@@ -138,28 +140,6 @@ fn fails_left(supply: &SegmentSupply) -> bool {
         supply.demand.failed(failure, 0, Outlook::Stays);
     }
     held.is_left
-}
-
-/// Waits before the next attempt. While the store is away what is kept is published, in parts, as it is asked for.
-async fn pause(supply: &SegmentSupply, state: &mut Refilling) {
-    let ms = state.backoff.failed();
-    if !state.is_away || !supply.has_tail() {
-        return supply.demand.pause(ms).await;
-    }
-    let end = Instant::now() + Duration::from_millis(ms);
-    loop {
-        let need = supply.demand.need();
-        if !supply.is_full(need) {
-            if !supply.publish_part(need) {
-                break;
-            }
-            supply.demand.succeeded();
-        }
-        if !supply.demand.asked(Some(end)).await {
-            break;
-        }
-    }
-    supply.demand.ask();
 }
 
 /// One refill; near the tag's end also the rest, when somebody waits for more than that. False: pause before the next.
@@ -422,6 +402,7 @@ fn note(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, keys: 
         figures.rate_per_s.store(rate, Ordering::Relaxed);
     }
     state.last = Some((now, issued));
+    state.is_unasked = false;
     state.backoff.succeeded();
     figures.refills.fetch_add(1, Ordering::Relaxed);
     figures.step.store(keys, Ordering::Relaxed);

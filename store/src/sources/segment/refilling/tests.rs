@@ -1,4 +1,5 @@
 mod kept;
+mod meanwhile;
 
 use keywright_core::slot::SlotGroups;
 use keywright_core::{Step, StepPolicy, Tag};

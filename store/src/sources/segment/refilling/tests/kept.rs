@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -32,14 +33,14 @@ fn standing() -> Standing {
 }
 
 /// A program: with the store, or started on what is kept.
-struct Program {
+pub(super) struct Program {
     keeper: Arc<Keeper>,
-    supply: SegmentSupply,
-    state: Refilling,
+    pub(super) supply: SegmentSupply,
+    pub(super) state: Refilling,
 }
 
 impl Program {
-    fn start(path: &Path, with_store: bool) -> Program {
+    pub(super) fn start(path: &Path, with_store: bool) -> Program {
         let settings = KeptSettings {
             path: path.to_owned(),
             // Wherever tests run.
@@ -66,7 +67,7 @@ impl Program {
         }
     }
 
-    fn accept(&mut self, start: u64, end: u64) {
+    pub(super) fn accept(&mut self, start: u64, end: u64) {
         let granted = granted(Residue::ALL, start, end);
         assert!(accept(&self.supply, &mut self.state, &granted, 0));
     }

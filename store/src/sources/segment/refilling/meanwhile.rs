@@ -1,0 +1,77 @@
+//! While a refill waits, for its turn or before the next attempt: what is kept is given, and who asks is noticed.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Refilling;
+use super::turn::{NoTurn, TURN_MS_MAX, turn, turn_beside};
+use crate::sources::segment::SegmentSupply;
+use crate::store::Store;
+use crate::store::turns::Turn;
+
+/// Waits for the refill's turn. Where something is kept it waits no longer than for a transaction: then the store counts as away, and what is kept is
+/// published, in parts, as it is asked for.
+pub(super) async fn its_turn<'s>(
+    supply: &SegmentSupply,
+    store: &'s Store,
+    state: &mut Refilling,
+) -> Result<Turn<'s>, NoTurn> {
+    let demand = &supply.demand;
+    if !supply.has_tail() {
+        return turn(demand, store, &mut state.is_unasked, TURN_MS_MAX).await;
+    }
+    if !state.is_away {
+        return turn(demand, store, &mut false, store.turns.ms_max).await;
+    }
+    let its_turn = turn_beside(store);
+    tokio::pin!(its_turn);
+    tokio::select! {
+        biased;
+        its_turn = &mut its_turn => return its_turn,
+        () = give_kept(supply, None) => {}
+    }
+    // Nothing is kept any more, or the source is closed.
+    tokio::select! {
+        biased;
+        () = demand.closed() => Err(NoTurn::Closed),
+        its_turn = &mut its_turn => its_turn,
+    }
+}
+
+/// Waits before the next attempt, which is asked for. While the store is away what is kept is published, in parts, as it is asked for.
+pub(super) async fn pause(supply: &SegmentSupply, state: &mut Refilling) {
+    let ms = state.backoff.failed();
+    if state.is_away && supply.has_tail() {
+        give_kept(supply, Some(Instant::now() + Duration::from_millis(ms))).await;
+        // Whether somebody has asked is not known any more.
+        state.is_unasked = false;
+    } else {
+        supply.demand.pause(ms).await;
+    }
+    ask_again(supply, state).await;
+}
+
+/// Asks for the next attempt. Whoever has asked in the pause before it does not stand behind others for that.
+pub(super) async fn ask_again(supply: &SegmentSupply, state: &mut Refilling) {
+    if state.is_unasked && supply.demand.asked(Some(Instant::now())).await {
+        state.is_unasked = false;
+    }
+    supply.demand.ask();
+}
+
+/// Publishes what is kept, in parts, as it is asked for. It returns when the time is up, nothing is kept any more or the source is closed.
+async fn give_kept(supply: &SegmentSupply, until: Option<Instant>) {
+    loop {
+        let need = supply.demand.need();
+        if !supply.is_full(need) {
+            if !supply.publish_part(need) {
+                return;
+            }
+            supply.demand.succeeded();
+        }
+        if !supply.demand.asked(until).await {
+            return;
+        }
+    }
+}
