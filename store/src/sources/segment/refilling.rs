@@ -23,7 +23,7 @@ use crate::store::gone_back::GoneBack;
 use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest};
 use crate::store::{Store, StoreError};
 use crate::tag_order::TagOrder;
-use meanwhile::{ask_again, its_turn, pause};
+use meanwhile::{is_here_only, its_turn, pause};
 use turn::NoTurn;
 
 /// Why ranges are dropped that would have been given.
@@ -90,11 +90,8 @@ pub(crate) async fn run(
             continue;
         }
         if let Some(elsewhere) = &elsewhere
-            && let Err(failure) = elsewhere.has_no_other(&supply.tag).await
+            && !is_here_only(&supply, elsewhere, &mut state).await
         {
-            supply.demand.failed(failure, 0, Outlook::MayPass);
-            supply.demand.pause(state.backoff.failed()).await;
-            ask_again(&supply, &mut state).await;
             continue;
         }
         let its_turn = match its_turn(&supply, &store, &mut state).await {

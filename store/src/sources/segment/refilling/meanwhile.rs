@@ -1,4 +1,4 @@
-//! While a refill waits, for its turn or before the next attempt: what is kept is given, and who asks is noticed.
+//! While a refill waits, for other stores, for its turn or before the next attempt: what is kept is given, and who asks or stops is noticed.
 
 use std::time::Duration;
 
@@ -6,9 +6,33 @@ use tokio::time::Instant;
 
 use super::Refilling;
 use super::turn::{NoTurn, TURN_MS_MAX, turn, turn_beside};
+use crate::elsewhere::Elsewhere;
+use crate::sources::demand::Outlook;
 use crate::sources::segment::SegmentSupply;
 use crate::store::Store;
 use crate::store::turns::Turn;
+
+/// Whether no other store has the tag open. False: one may have, which is asked again, or the source is closed.
+///
+/// Asked before the refill has its own turn: two stores may ask each other, and refills that have theirs would wait for each other.
+pub(super) async fn is_here_only(
+    supply: &SegmentSupply,
+    elsewhere: &Elsewhere,
+    state: &mut Refilling,
+) -> bool {
+    let looked = tokio::select! {
+        biased;
+        () = supply.demand.closed() => return false,
+        looked = elsewhere.has_no_other(&supply.tag) => looked,
+    };
+    let Err(failure) = looked else {
+        return true;
+    };
+    supply.demand.failed(failure, 0, Outlook::MayPass);
+    supply.demand.pause(state.backoff.failed()).await;
+    ask_again(supply, state).await;
+    false
+}
 
 /// Waits for the refill's turn. Where something is kept it waits no longer than for a transaction: then the store counts as away, and what is kept is
 /// published, in parts, as it is asked for.
@@ -53,7 +77,7 @@ pub(super) async fn pause(supply: &SegmentSupply, state: &mut Refilling) {
 }
 
 /// Asks for the next attempt. Whoever has asked in the pause before it does not stand behind others for that.
-pub(super) async fn ask_again(supply: &SegmentSupply, state: &mut Refilling) {
+async fn ask_again(supply: &SegmentSupply, state: &mut Refilling) {
     if state.is_unasked && supply.demand.asked(Some(Instant::now())).await {
         state.is_unasked = false;
     }

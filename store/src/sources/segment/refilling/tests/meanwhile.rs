@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::kept::Program;
 use super::*;
 use crate::settings::{RawSnowflakeSettings, RawStoreSettings, StoreSettings};
+use crate::store::home_rows::TagIn;
 
 /// A store that nobody asks, with one turn.
 fn store(store_ms_max: u64) -> Arc<Store> {
@@ -137,4 +139,34 @@ async fn whoever_asks_in_the_pause_before_the_next_attempt_counts() {
         let at_once = Some(Instant::now());
         assert!(supply.demand.asked(at_once).await);
     }
+}
+
+/// Nothing is reserved in it, so that whoever stops need not wait for it, nor say that something is lost.
+#[tokio::test(start_paused = true)]
+async fn who_stops_does_not_wait_for_what_another_store_says() {
+    let tag = Tag::parse("orders").unwrap();
+    let other = store(60_000);
+    let _its_turn = other.turns.asking.acquire().await.unwrap();
+    let of = TagIn {
+        store: Arc::clone(&other),
+        name: "other".to_owned(),
+        tag: tag.clone(),
+    };
+    let elsewhere = Elsewhere::new(vec![(of, Handle::current(), false)], String::new());
+    let name = "segment:orders".to_owned();
+    let supply = SegmentSupply::new(name, (tag, Residue::ALL), &LIMITS, seat());
+    let supply = Arc::new(supply);
+    let refilling = run(
+        Arc::clone(&supply),
+        store(60_000),
+        Some(Arc::new(elsewhere)),
+        LIMITS,
+    );
+    let refilling = tokio::spawn(refilling);
+    // It has come to the other store by then.
+    sleep(Duration::from_millis(10)).await;
+    let began = Instant::now();
+    supply.demand.close();
+    refilling.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1));
 }
