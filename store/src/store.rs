@@ -144,6 +144,20 @@ impl Store {
         }
     }
 
+    /// Runs one transaction as [`Store::run`] does, in a turn: one of those that come with refills, however many these are.
+    pub(crate) async fn run_in_turn<T>(
+        &self,
+        transaction: impl Transaction<T>,
+    ) -> Result<T, StoreError> {
+        let ms = self.turns.ms_max;
+        let asking = timeout(Duration::from_millis(ms), self.turns.asking.acquire()).await;
+        let Ok(Ok(asking)) = asking else {
+            return Err(StoreError::Crowded { ms });
+        };
+        let _turn = self.turns.begin(asking, None);
+        self.run(transaction).await
+    }
+
     /// Runs one transaction, within the time limit; again, where nothing was done because others came first. A connection on which anything failed is not used again: what it was
     /// told last may still be under way.
     ///

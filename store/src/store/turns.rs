@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout};
-
-use super::{Store, StoreError, Transaction};
+use tokio::time::Instant;
 
 /// Connections that refills leave to everything else, where there are more.
 const CONNECTIONS_FOR_OTHERS: usize = 1;
@@ -72,21 +70,5 @@ impl Drop for Turn<'_> {
         if self.began.elapsed() < Duration::from_millis(self.turns.ms_max) {
             self.turns.ended.fetch_add(1, Ordering::Relaxed);
         }
-    }
-}
-
-impl Store {
-    /// Runs one transaction as [`Store::run`] does, in a turn: one of those that come with refills, however many these are.
-    pub(crate) async fn run_in_turn<T>(
-        &self,
-        transaction: impl Transaction<T>,
-    ) -> Result<T, StoreError> {
-        let ms = self.turns.ms_max;
-        let asking = timeout(Duration::from_millis(ms), self.turns.asking.acquire()).await;
-        let Ok(Ok(asking)) = asking else {
-            return Err(StoreError::Crowded { ms });
-        };
-        let _turn = self.turns.begin(asking, None);
-        self.run(transaction).await
     }
 }
