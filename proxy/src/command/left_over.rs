@@ -36,9 +36,15 @@ async fn standing(board: &Switchboard) -> Option<Standing> {
 /// What the store says before servers are looked at, where that matters for [`fences`]. `board` is none of a program's own: what is read here
 /// nobody goes by.
 pub(super) async fn before(config: &Config, board: &Switchboard) -> Option<Standing> {
-    // Of rules that give keys there is nothing to be said.
-    config.observing().find(|rule| rule.is_switched)?;
-    standing(board).await
+    match is_asked_before(config) {
+        true => standing(board).await,
+        false => None,
+    }
+}
+
+/// Of rules that give keys there is nothing to be said.
+fn is_asked_before(config: &Config) -> bool {
+    config.observing().any(|rule| rule.is_switched)
 }
 
 /// Tables with a fence whose rules give no keys, by server. `before`: what [`before`] has said.
@@ -59,7 +65,12 @@ pub(super) async fn fences(
     if all.iter().all(|(_, found)| found.is_empty()) {
         return all.into_iter().map(|(_, found)| found).collect();
     }
-    let after = standing(board).await;
+    // Where the store has not answered just now, nobody waits for it again.
+    let is_away = before.is_none() && is_asked_before(config);
+    let after = match is_away {
+        true => None,
+        false => standing(board).await,
+    };
     let standings = before.as_ref().zip(after.as_ref());
     let is_native = |rule: &Configured, is_kept: bool| {
         let of_switch = |(before, after)| stays_native((&rule_name(rule), is_kept), before, after);
