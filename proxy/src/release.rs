@@ -203,17 +203,30 @@ fn above_what(out: &mut String, issued: &OfRule, (floor, highest): (u64, u64)) {
              --    again, as step 2 says."
         );
     }
+    let mut unknown = Vec::new();
     if !issued.unknown.is_empty() {
         let keys = in_comment(&issued.unknown.join(", "));
+        unknown.push(format!("no store says how far {keys} has come"));
+    }
+    if issued.is_rule_unknown {
+        let rule = "the store does not say whether the rule was in force with other keys";
+        unknown.push(rule.to_owned());
+    }
+    if !unknown.is_empty() {
+        let unknown = unknown.join(", and ");
         let _ = writeln!(
             out,
-            "--    IDS MAY COME A SECOND TIME: no store says how far {keys} has come, so ids that no row has are not known here. Print\n\
+            "--    IDS MAY COME A SECOND TIME: {unknown}, so ids that no row has are not known here. Print\n\
              --    this where the store can be asked. Where it is gone, write the highest id that was given in place of {floor} in step 3."
         );
     }
+    let by_store = match issued.is_known_to_store {
+        true => ", and by what the store says of the rule",
+        false => "",
+    };
     let _ = writeln!(
         out,
-        "--    This goes by the keys of this configuration, and by what the store says of the rule. Where the tables had other keys\n\
+        "--    This goes by the keys of this configuration{by_store}. Where the tables had other keys\n\
          --    before of which the store says nothing (those of rules that are not switched, as stride), print it with the configuration\n\
          --    that gave those, too: of both numbers the larger one counts."
     );

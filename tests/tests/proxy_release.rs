@@ -60,6 +60,8 @@ fn ids_of_rows_that_are_gone_do_not_come_again(flavour: Flavour) -> Result<()> {
     let config = shop(&server, "gone")?;
     let issued = issued(&config, "gone")?;
     let printed = ProxyProcess::said(&config, &["release"])?;
+    assert_has(&printed, &["by what the store says of the rule"]);
+    assert!(!printed.contains("A SECOND TIME"), "{printed}");
     server.run("mysql", &printed)?;
     for (table, highest) in TABLES.into_iter().zip(issued) {
         let id = native(&server, "gone", table)?;
@@ -101,6 +103,13 @@ fn what_is_not_known_without_the_store_is_said(flavour: Flavour) -> Result<()> {
         assert_has(&printed, &["IDS MAY COME A SECOND TIME", &told]);
     }
     assert!(!printed.contains("how far snowflake"), "{printed}");
+    // Of stride it never knows.
+    let of_rule = "the store does not say whether the rule was in force with other keys";
+    assert_eq!(printed.matches(of_rule).count(), 2, "{printed}");
+    assert!(
+        !printed.contains("by what the store says of the rule"),
+        "{printed}"
+    );
     server.run("mysql", &printed)?;
     let id = native(&server, "alone", "flaked")?;
     assert!(issued.last() < Some(&id), "{id} after {issued:?}");

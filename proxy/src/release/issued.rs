@@ -12,8 +12,8 @@ use crate::switch::rule_name;
 pub struct Issued {
     /// The tags of all stores.
     tags: Vec<TagListing>,
-    /// All rules whose tables were ever switched.
-    rules: Vec<InForce>,
+    /// All rules whose tables were ever switched; `None`: the store has not said.
+    rules: Option<Vec<InForce>>,
     /// The first snowflake id above all that may have been issued.
     first_free_snowflake: u64,
 }
@@ -25,6 +25,10 @@ pub(super) struct OfRule {
     pub(super) largest: Option<u64>,
     /// Where keys come from of which no store says how far they have come.
     pub(super) unknown: Vec<String>,
+    /// Whether the store has said what it knows of the rule.
+    pub(super) is_known_to_store: bool,
+    /// The rule may have been in force with other keys, and the store has not said.
+    pub(super) is_rule_unknown: bool,
     /// Any key may have been issued: there is no switch back then.
     pub(super) is_hidden: bool,
 }
@@ -37,7 +41,7 @@ impl Issued {
         let by_store = keys.first_free_snowflake().await;
         Self {
             tags,
-            rules: standing.map(|standing| standing.rules).unwrap_or_default(),
+            rules: standing.ok().map(|standing| standing.rules),
             first_free_snowflake: by_store.unwrap_or_else(|_| keys.first_free_snowflake_by_clock()),
         }
     }
@@ -48,10 +52,13 @@ impl Issued {
         let name = rule_name(configured);
         let mut found = OfRule {
             is_hidden: self.is_hidden(&configured.spec),
+            is_known_to_store: self.rules.is_some(),
+            is_rule_unknown: self.rules.is_none() && configured.is_switched,
             ..OfRule::default()
         };
         self.add(&configured.spec, &mut found);
-        for its in self.rules.iter().filter(|its| may_be(its, &name, config)) {
+        let rules = self.rules.iter().flatten();
+        for its in rules.filter(|its| may_be(its, &name, config)) {
             let next = its.next.iter().flatten();
             for keys in its.keys.iter().chain(next) {
                 self.add(&keys.spec(), &mut found);
@@ -158,7 +165,7 @@ mod tests {
         let config = config(key);
         let issued = Issued {
             tags: vec![listing("a", 51), listing("b", 205)],
-            rules,
+            rules: Some(rules),
             first_free_snowflake: 9_001,
         };
         issued.of(&config.rules[0], &config)
@@ -179,6 +186,23 @@ mod tests {
         let found = of_first("\"segment:gone\"", Vec::new());
         assert_eq!(found.unknown, ["segment:gone"]);
         assert_eq!(found.largest, None);
+    }
+
+    #[test]
+    fn a_store_that_does_not_speak_of_rules_is_no_store_without_rules() {
+        let found = of_first("\"segment:a\"", Vec::new());
+        assert!(found.is_known_to_store && !found.is_rule_unknown);
+        for (key, is_rule_unknown) in [
+            ("\"segment:a\"", true),
+            ("\"snowflake\"", true),
+            // Not switched.
+            ("\"stride:b\"\noffset = 1\nincrement = 2", false),
+        ] {
+            let config = config(key);
+            let found = Issued::default().of(&config.rules[0], &config);
+            assert!(!found.is_known_to_store, "{key}");
+            assert_eq!(found.is_rule_unknown, is_rule_unknown, "{key}");
+        }
     }
 
     /// An older file may be what is at hand.
