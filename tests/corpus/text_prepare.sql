@@ -113,5 +113,10 @@ EXECUTE s USING @a;
 @text
 PREPARE s FROM 'INSERT INTO t (a, b) VALUES (1, ''{x82A0}'')';
 SET NAMES utf8mb4;
+SET character_set_client = sjis;
+@refused a character set whose characters may contain a backslash
+@text
+PREPARE s FROM 'INSERT INTO t (a, b) VALUES (1, ''x\\\\y'')';
+SET NAMES utf8mb4;
 SELECT a, HEX(b) FROM t ORDER BY id;
 SELECT LAST_INSERT_ID() = MAX(id) FROM t;

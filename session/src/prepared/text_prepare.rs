@@ -23,6 +23,7 @@ use crate::connection::Connection;
 use crate::insert::values::Decided;
 use crate::job::{Job, Next, Turn, Work};
 use crate::server::context::{Context, TextStatement};
+use crate::server::text_modes::TextModes;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// The name of the proxy's own statement. Its keys are used up, so nobody else may execute it.
@@ -153,19 +154,22 @@ impl Connection {
             let what = Unsupported::ExecuteImmediate;
             return Ok(Reading::Unsupported(table, what, after_preparing(name)));
         }
-        Ok(match forbids_preparing(&name, &text, &modes) {
-            Some(what) => Reading::Unsupported(table, what, after_preparing(name)),
-            None => Reading::Prepare(Box::new(TextStatement {
-                name,
-                rule,
-                text,
-                _held: None,
-                database: self.context.database.clone(),
-                modes,
-                read_in: self.context.text_modes.clone(),
-                is_doubtful: false,
-            })),
-        })
+        let text_modes = &self.context.text_modes;
+        Ok(
+            match forbids_preparing(&name, &text, (&modes, text_modes)) {
+                Some(what) => Reading::Unsupported(table, what, after_preparing(name)),
+                None => Reading::Prepare(Box::new(TextStatement {
+                    name,
+                    rule,
+                    text,
+                    _held: None,
+                    database: self.context.database.clone(),
+                    modes,
+                    read_in: text_modes.clone(),
+                    is_doubtful: false,
+                })),
+            },
+        )
     }
 
     /// The client's own PREPARE is passed on, so that the server says what is wrong with it.
@@ -371,10 +375,15 @@ impl TextExecution {
 }
 
 /// What forbids that an INSERT is prepared out of a text by this name, if anything does.
-fn forbids_preparing(name: &[u8], text: &[u8], modes: &Modes) -> Option<Unsupported> {
+fn forbids_preparing(
+    name: &[u8],
+    text: &[u8],
+    (modes, text_modes): (&Modes, &TextModes),
+) -> Option<Unsupported> {
     let is_told = is_plain_name(name) && !is_own_name(name);
-    // ASCII comes of a literal in ASCII alone, which is the same in all of these character sets.
-    let is_read = modes.charset != CharsetClass::TrailByteMayBeBackslash || text.is_ascii();
+    // ASCII comes of a literal in ASCII alone, which is the same in all of these character sets, but for a backslash in one of them.
+    let is_read = (modes.charset != CharsetClass::TrailByteMayBeBackslash || text.is_ascii())
+        && !text_modes.loses_backslashes(text);
     match (is_told, is_read) {
         (false, _) => Some(Unsupported::TextPrepare),
         (true, false) => Some(Unsupported::Charset),

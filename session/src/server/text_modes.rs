@@ -28,6 +28,9 @@ const WIDE: [&[u8]; 4] = [b"utf16", b"utf16le", b"utf32", b"ucs2"];
 /// The only character set of a client's that is not ASCII below 0x80.
 const NO_ASCII: &[u8] = b"swe7";
 
+/// The only character set of a client's whose backslash becomes another character in others: texts that are converted from it have none.
+const WITHOUT_BACKSLASH: &[u8] = b"sjis";
+
 /// How the server reads text at one moment, as far as that was asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TextModes {
@@ -63,16 +66,27 @@ impl TextModes {
         charset.is_some_and(|charset| WIDE.contains(&charset))
     }
 
+    /// Whether the server may take a backslash of a text that it prepares for another character: PREPARE converts it from the client's character set to that of
+    /// its strings, and back.
+    pub(crate) fn loses_backslashes(&self, text: &[u8]) -> bool {
+        let is = |charset: &[u8]| charset.eq_ignore_ascii_case(WITHOUT_BACKSLASH);
+        let of_strings = self.charsets.split(|byte| *byte == b' ').nth(1);
+        text.contains(&b'\\') && is(self.client_charset()) && !of_strings.is_some_and(is)
+    }
+
     /// Whether a text may be read otherwise in that state.
     pub(crate) fn reads_otherwise(&self, in_state: &Self, text: &[u8]) -> bool {
         let changed = self.sql_mode ^ in_state.sql_mode;
         let has_any = |of: &[&[u8]]| of.iter().any(|part| has(text, part));
         let by_mode = bits().any(|(bit, (_, of))| changed & bit != 0 && has_any(of));
-        by_mode || (self.charsets != in_state.charsets && self.is_beyond_ascii(in_state, text))
+        by_mode || (self.charsets != in_state.charsets && self.depends_on_charset(in_state, text))
     }
 
-    fn is_beyond_ascii(&self, in_state: &Self, text: &[u8]) -> bool {
-        !text.is_ascii() || has(&self.charsets, NO_ASCII) || has(&in_state.charsets, NO_ASCII)
+    fn depends_on_charset(&self, in_state: &Self, text: &[u8]) -> bool {
+        let of_either = [self, in_state];
+        !text.is_ascii()
+            || of_either.iter().any(|modes| has(&modes.charsets, NO_ASCII))
+            || of_either.iter().any(|modes| modes.loses_backslashes(text))
     }
 }
 
@@ -144,6 +158,26 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_is_lost_on_its_way_out_of_sjis() {
+        for (charsets, text, is_lost) in [
+            ("sjis utf8mb4", r"'x\'", true),
+            ("SJIS latin1", r"'x\'", true),
+            ("sjis cp932", r"'x\'", true),
+            // What is not known.
+            ("sjis", r"'x\'", true),
+            ("sjis utf8mb4", "'x'", false),
+            ("sjis sjis", r"'x\'", false),
+            ("utf8mb4 sjis", r"'x\'", false),
+            ("cp932 utf8mb4", r"'x\'", false),
+            ("", r"'x\'", false),
+        ] {
+            let modes = modes("", charsets);
+            let found = modes.loses_backslashes(text.as_bytes());
+            assert_eq!(found, is_lost, "{charsets} {text}");
+        }
+    }
+
+    #[test]
     fn ascii_is_the_same_in_all_character_sets_but_one() {
         let utf8 = modes("", "utf8mb4 utf8mb4");
         for (other, text, differs) in [
@@ -152,9 +186,14 @@ mod tests {
             ("latin1 latin1", "e", false),
             ("swe7 swe7", "e", true),
             ("utf8mb4 utf8mb4", "é", false),
+            ("sjis utf8mb4", r"\", true),
+            ("sjis utf8mb4", "e", false),
+            ("sjis sjis", r"\", false),
         ] {
             let read = utf8.reads_otherwise(&modes("", other), text.as_bytes());
             assert_eq!(read, differs, "{other} {text}");
+            let read = modes("", other).reads_otherwise(&utf8, text.as_bytes());
+            assert_eq!(read, differs, "{text} {other}");
         }
     }
 }

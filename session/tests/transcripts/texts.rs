@@ -196,12 +196,12 @@ fn a_bound_key_is_not_counted_where_none_would_be_given() {
 fn an_insert_in_ascii_gets_keys_in_each_character_set() {
     for (sql_mode, charset, inner) in [
         ("", "gbk", r"''x\\y''"),
-        ("", "sjis", r"\'x\\y\'"),
+        ("", "sjis sjis", r"\'x\\y\'"),
         ("", "big5", r"''x\\y''"),
         ("", "cp932", r"''x\\y''"),
         ("", "gb18030", r"''x\\y''"),
         ("", "latin1", r"''x\\y''"),
-        ("NO_BACKSLASH_ESCAPES", "sjis", r"''x\\y''"),
+        ("NO_BACKSLASH_ESCAPES", "sjis sjis", r"''x\\y''"),
     ] {
         let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
         let text = format!("PREPARE s FROM 'INSERT INTO t (a) VALUES ({inner})'");
@@ -215,6 +215,40 @@ fn an_insert_in_ascii_gets_keys_in_each_character_set() {
         let sent = String::from_utf8_lossy(&sent);
         let new = r"(`id`,a) VALUES (LAST_INSERT_ID(100),''x\\y'')";
         assert!(sent.contains(new), "{sql_mode} {charset}: {sent}");
+    }
+}
+
+/// The server converts the text to the character set of the connection's strings and back. In sjis a backslash does not come back as one.
+#[test]
+fn an_insert_with_a_backslash_is_refused_where_that_is_lost_on_its_way() {
+    const PREPARE: &str = r"PREPARE s FROM 'INSERT INTO t (a) VALUES (''x\\y'')'";
+    for (charsets, is_lost) in [
+        ("sjis utf8mb4", true),
+        ("sjis latin1", true),
+        ("sjis sjis", false),
+        ("cp932 utf8mb4", false),
+    ] {
+        let modes = rows(&["", charsets, "d", "1", "0", SERVER]);
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        r.query(PREPARE);
+        let sent = r.answer(&modes);
+        assert_eq!(!has(&sent, PREPARE), is_lost, "at PREPARE, {charsets}");
+        if is_lost {
+            is_refused(&mut r, "may contain a backslash");
+        }
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        r.query(PREPARE);
+        r.answer(&rows(&["", "utf8mb4 utf8mb4", "d", "1", "0", SERVER]));
+        r.answer(&ok(0, 0));
+        r.query("SET NAMES whatever");
+        r.answer(&ok(0, 0));
+        r.output();
+        r.query("EXECUTE s");
+        let sent = r.answer(&modes);
+        match is_lost {
+            true => is_refused(&mut r, REFUSED),
+            false => assert!(!sent.is_empty(), "at EXECUTE, {charsets}"),
+        }
     }
 }
 
