@@ -39,6 +39,8 @@ pub(super) struct Given {
     end: usize,
     /// Nothing but digits.
     is_plain: bool,
+    /// A key of the application's own in which a function is called.
+    is_call: bool,
 }
 
 impl Given {
@@ -50,6 +52,7 @@ impl Given {
             start: outline.start,
             end: outline.start,
             is_plain: false,
+            is_call: false,
         }
     }
 
@@ -322,6 +325,10 @@ impl Outline {
             KeyForm::Text | KeyForm::Bytes => second.has_value(index),
         };
         match is_seen {
+            // Where no row is found it may come to NULL.
+            true if given.is_call && self.may_be_one_group(cursor)? => {
+                with(SelectConstruct::UnprovedKey)
+            }
             true => Ok(Some(given)),
             false => with(SelectConstruct::ReadOtherwise),
         }
@@ -369,9 +376,10 @@ impl Cursor<'_> {
     /// What a query gives as key, and where that stands without its alias.
     fn given(mut self, item: Item, wanted: Wanted<'_>) -> Result<Given, Unread> {
         self.at = item.start;
-        let mut seen = Scanned::default();
+        let (mut seen, mut is_call) = (Scanned::default(), false);
         let value = match self.behind_own_key(wanted.form)? {
             Some(behind) => {
+                is_call = self.has_call(behind.at)?;
                 self = behind;
                 Value::Explicit
             }
@@ -399,6 +407,7 @@ impl Cursor<'_> {
             start: item.start,
             end,
             is_plain: written.iter().all(u8::is_ascii_digit),
+            is_call,
         })
     }
 }

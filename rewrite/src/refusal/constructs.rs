@@ -46,7 +46,7 @@ constructs! {
         ComputedWithin = "with ORDER BY in a subquery over a computed value that may lose digits",
         UnixTimestamp = "with UNIX_TIMESTAMP()",
         ParameterKey = "with a parameter as key",
-        UnprovedKey = "with a key in each row that cannot be proved: UNION or ROLLUP",
+        UnprovedKey = "with a key in each row that cannot be proved: UNION, ROLLUP, or an aggregate without GROUP BY",
         UnionOverKeys = "with UNION over keys",
         RollupOverKeys = "with ROLLUP over keys",
         KeysOfStar = "that takes keys out of *",

@@ -203,7 +203,7 @@ fn a_query_brings_uuids_of_its_own(flavour: Flavour) -> Result<()> {
     server.run(
         "mysql",
         "CREATE DATABASE own_rows; USE own_rows;
-         CREATE TABLE u (id CHAR(36) PRIMARY KEY, a INT);
+         CREATE TABLE u (id CHAR(36) PRIMARY KEY, a INT, g INT);
          CREATE TABLE n (a INT); INSERT INTO n VALUES (3), (1), (2)",
     )?;
     let store = make_store(&server, "store_own_rows", &[])?;
@@ -215,22 +215,37 @@ fn a_query_brings_uuids_of_its_own(flavour: Flavour) -> Result<()> {
         assert_eq!(wire.run(once)?.affected_rows, rows);
     }
     wire.run("INSERT INTO u (id, a) SELECT UUID(), a FROM n ORDER BY a")?;
-    wire.run("INSERT INTO u (id, a) SELECT LOWER(UUID()), COUNT(*) FROM u WHERE 1 = 0")?;
+    wire.run(
+        "INSERT INTO u (id, a) SELECT LOWER(UUID()), COUNT(*) - 1 FROM n WHERE a = 1 GROUP BY a",
+    )?;
     let statement = wire.prepare("INSERT INTO u (id, a) SELECT UUID(), ?")??;
     match wire.execute(&statement, &[Param::Signed(4)])?.as_slice() {
         [Reply::Done(done)] => assert_eq!(done.affected_rows, 1),
         other => panic!("{other:?}"),
     }
     for (query, errno) in [
-        ("SELECT 'abc', 5", 1062),
-        ("SELECT 'def', 5 FROM n", 1062),
+        ("(id, a) SELECT 'abc', 5", 1062),
+        ("(id, a) SELECT 'def', 5 FROM n", 1062),
+        // On MariaDB the key is NULL where no row is found.
         (
-            "SELECT 'def' AS k, COUNT(*) FROM n GROUP BY k WITH ROLLUP",
+            "(id, a, g) SELECT UUID(), COALESCE(MAX(a), 0) + 1, 5 FROM u WHERE g = 5",
             1235,
         ),
-        ("SELECT CONCAT('d', a), 5 FROM n", 1235),
+        (
+            "(id, a) SELECT UUID(), 5 FROM n WHERE a = 7 HAVING COUNT(*) = 0",
+            1235,
+        ),
+        (
+            "(id, a) SELECT UUID(), 5 FROM n WHERE a = 7 ORDER BY MAX(a)",
+            1235,
+        ),
+        (
+            "(id, a) SELECT 'def' AS k, COUNT(*) FROM n GROUP BY k WITH ROLLUP",
+            1235,
+        ),
+        ("(id, a) SELECT CONCAT('d', a), 5 FROM n", 1235),
     ] {
-        let replies = wire.query(format!("INSERT INTO u (id, a) {query}"))?;
+        let replies = wire.query(format!("INSERT INTO u {query}"))?;
         match replies.as_slice() {
             [Reply::Failed(fault)] => assert_eq!(fault.errno, errno, "{query}"),
             other => panic!("{query}: {other:?}"),
