@@ -41,6 +41,11 @@ fn shown(highest: Option<(u64, Origin)>) -> String {
     }
 }
 
+/// Whether the server numbers a column now, if it ever does.
+fn is_numbered(column: &KeyColumn) -> bool {
+    !column.auto_increment || (column.counter.is_some() && !column.fenced)
+}
+
 /// What decides what is printed of a rule besides its tables.
 struct OfKeys {
     issued: OfRule,
@@ -65,6 +70,7 @@ pub async fn statements(config: &Config, pattern: Option<&str>, issued: &Issued)
         }
     }
     let mut shards: Vec<Shard> = Vec::new();
+    let mut are_all_known = true;
     let mut out = String::new();
     for listener in &config.listeners {
         if shards
@@ -84,6 +90,7 @@ pub async fn statements(config: &Config, pattern: Option<&str>, issued: &Issued)
             }
             // Writing to a String cannot fail, here and below.
             None => {
+                are_all_known = false;
                 let _ = writeln!(
                     out,
                     "-- {}: no admin url, so its tables are not known: do for them what is said of the others",
@@ -94,11 +101,13 @@ pub async fn statements(config: &Config, pattern: Option<&str>, issued: &Issued)
     }
     for (index, configured) in config.rules.iter().enumerate() {
         if is_wanted(&configured) {
+            let mut columns = shards.iter().flat_map(|shard| shard.of_rule(index));
+            let is_native = are_all_known && columns.all(is_numbered);
             of_rule(
                 &mut out,
                 (index, configured),
                 &OfKeys {
-                    issued: issued.of(configured, config),
+                    issued: issued.of(configured, config, is_native),
                     may_have_moved: configured
                         .spec
                         .tag()

@@ -1,5 +1,6 @@
 //! How far the ids of a rule's tables have come, as far as stores say: also such as no row has any more, or never had.
 
+use keywright_session::Mode;
 use keywright_store::switch::{InForce, RuleName, Switchboard};
 use keywright_store::{KeySpec, Keys, TagListing};
 
@@ -47,8 +48,8 @@ impl Issued {
     }
 
     /// How far the ids of a rule's tables have come: by its own keys, and by what the store says of it. By other files it may give others, or go by another
-    /// name.
-    pub(super) fn of(&self, configured: &Configured, config: &Config) -> OfRule {
+    /// name. `is_native`: the server numbers all of its tables already.
+    pub(super) fn of(&self, configured: &Configured, config: &Config, is_native: bool) -> OfRule {
         let name = rule_name(configured);
         let mut found = OfRule {
             is_hidden: self.is_hidden(&configured.spec),
@@ -56,7 +57,9 @@ impl Issued {
             is_rule_unknown: self.rules.is_none() && configured.is_switched,
             ..OfRule::default()
         };
-        self.add(&configured.spec, &mut found);
+        if !(is_native && self.is_told_by_store_alone(configured)) {
+            self.add(&configured.spec, &mut found);
+        }
         let rules = self.rules.iter().flatten();
         for its in rules.filter(|its| may_be(its, &name, config)) {
             let next = its.next.iter().flatten();
@@ -68,6 +71,15 @@ impl Issued {
             found.largest = found.largest.max(native);
         }
         found
+    }
+
+    /// Whether a rule need not have come as far as the clock: it only observes, and what it gave once the store has with the rule. A store that was put back may
+    /// have lost that. So this holds only where no table has a fence, which the printed statements would lower.
+    fn is_told_by_store_alone(&self, configured: &Configured) -> bool {
+        configured.spec == KeySpec::Snowflake
+            && configured.is_switched
+            && configured.rule.mode == Mode::Observe
+            && self.rules.is_some()
     }
 
     fn add(&self, spec: &KeySpec, found: &mut OfRule) {
@@ -168,7 +180,7 @@ mod tests {
             rules: Some(rules),
             first_free_snowflake: 9_001,
         };
-        issued.of(&config.rules[0], &config)
+        issued.of(&config.rules[0], &config, true)
     }
 
     /// Whatever kind they are: rows of some may be gone.
@@ -199,10 +211,36 @@ mod tests {
             ("\"stride:b\"\noffset = 1\nincrement = 2", false),
         ] {
             let config = config(key);
-            let found = Issued::default().of(&config.rules[0], &config);
+            let found = Issued::default().of(&config.rules[0], &config, false);
             assert!(!found.is_known_to_store, "{key}");
             assert_eq!(found.is_rule_unknown, is_rule_unknown, "{key}");
         }
+    }
+
+    /// Its counters would go on from the clock, for good.
+    #[test]
+    fn a_snowflake_rule_that_only_observes_gave_what_the_store_says() {
+        let given = || known("shop.orders", None, Some(301));
+        let observes = "\"snowflake\"\nmode = \"observe\"";
+        for (key, rules, is_native, largest) in [
+            (observes, Some(vec![]), true, None),
+            (observes, Some(vec![given()]), true, Some(300)),
+            // It may have given some: the store may have been put back, or has not said.
+            (observes, Some(vec![]), false, Some(9_000)),
+            (observes, None, true, Some(9_000)),
+            ("\"snowflake\"", Some(vec![]), true, Some(9_000)),
+        ] {
+            let config = config(key);
+            let issued = Issued {
+                tags: Vec::new(),
+                rules,
+                first_free_snowflake: 9_001,
+            };
+            let found = issued.of(&config.rules[0], &config, is_native);
+            assert_eq!(found.largest, largest, "{key} {is_native} {issued:?}");
+        }
+        let observes = "\"segment:a\"\nmode = \"observe\"";
+        assert_eq!(of_first(observes, Vec::new()).largest, Some(50));
     }
 
     /// An older file may be what is at hand.
