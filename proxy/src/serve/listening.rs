@@ -259,7 +259,7 @@ mod tests {
         let name = format!("keywright-shut-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir(&directory)?;
-        std::fs::set_permissions(&directory, Permissions::from_mode(0))?;
+        std::fs::set_permissions(&directory, Permissions::from_mode(0o000))?;
         let bind = format!("unix:{}", directory.join("socket").display());
         let file = format!(
             "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n\
