@@ -168,7 +168,7 @@ mod tests {
         Config::parse(&format!(
             "[store]\nurl = \"mysql://root@127.0.0.1:1/s\"\n[[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:3\"\n\
              [[rule]]\ntable = \"shop.orders\"\ncolumn = \"id\"\nkey = {key}\n\
-             [[rule]]\ntable = \"shop.*\"\ncolumn = \"id\"\nkey = \"segment:b\"\n"
+             [[rule]]\ntable = \"shop.*\"\ncolumn = \"id\"\nkey = \"segment:c\"\n"
         ))
         .unwrap()
     }
