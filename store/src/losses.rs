@@ -39,6 +39,8 @@ struct Moments {
     answered_at: Option<Instant>,
     /// Nothing is reserved before.
     settles_until: Option<Instant>,
+    /// Until when nothing was reserved from servers that were met a moment ago.
+    settled: Vec<(String, Instant)>,
     /// Where this program has recorded whose place the server took.
     recorded_at: Option<Place>,
 }
@@ -90,9 +92,7 @@ impl Losses {
 
     /// Whether a server that does not say how long it has run is to be taken for one that was restarted.
     pub(crate) fn may_settle_again(&self) -> bool {
-        let until = self.moments().settles_until;
-        let pause = Duration::from_millis(SETTLED_MS_MIN);
-        until.is_none_or(|until| until + pause <= Instant::now())
+        self.moments().settles_until.is_none_or(is_over)
     }
 
     /// Another number than before: the store's server may have been started since.
@@ -144,11 +144,20 @@ impl Losses {
         moments.server.as_deref().is_some_and(|its| its != server)
     }
 
-    /// Somebody has looked at this one.
-    pub(crate) fn note_server(&self, server: &str) {
+    /// Whether nothing was reserved from this one for that reason a moment ago. Otherwise keys would stop for as long as a program is led to one and another in turn.
+    pub(crate) fn may_settle_on(&self, server: &str) -> bool {
+        let moments = self.moments();
+        let mut settled = moments.settled.iter();
+        settled.all(|(its, until)| its != server || is_over(*until))
+    }
+
+    /// Somebody has looked at this one, of which nothing is reserved before that moment.
+    pub(crate) fn note_server(&self, server: &str, settles_until: Option<Instant>) {
         let mut moments = self.moments();
-        if moments.server.as_deref() != Some(server) {
-            moments.server = Some(server.to_owned());
+        moments.server = Some(server.to_owned());
+        moments.settled.retain(|(_, until)| !is_over(*until));
+        if let Some(until) = settles_until {
+            moments.settled.push((server.to_owned(), until));
         }
     }
 
@@ -161,6 +170,11 @@ impl Losses {
     fn moments(&self) -> MutexGuard<'_, Moments> {
         self.moments.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether nothing is reserved again for the reason that ended then.
+fn is_over(until: Instant) -> bool {
+    until + Duration::from_millis(SETTLED_MS_MIN) <= Instant::now()
 }
 
 #[cfg(test)]
@@ -247,11 +261,25 @@ mod tests {
     fn another_server_is_one_behind_the_one_that_was_looked_at() {
         let losses = Losses::default();
         assert!(!losses.is_another("one"));
-        losses.note_server("one");
+        losses.note_server("one", None);
         assert!(!losses.is_another("one"));
         assert!(losses.is_another("two"));
-        losses.note_server("two");
+        losses.note_server("two", None);
         assert!(losses.is_another("one") && !losses.is_another("two"));
+    }
+
+    /// A crash, a restart and a failover within seconds: each server is waited for.
+    #[test]
+    fn each_server_settles_once_within_some_seconds() {
+        let losses = Losses::default();
+        losses.note_server("one", Some(Instant::now()));
+        assert!(!losses.may_settle_on("one") && losses.may_settle_on("two"));
+        losses.note_server("two", Some(Instant::now()));
+        assert!(!losses.may_settle_on("one") && !losses.may_settle_on("two"));
+        let ms_ago = |ms| Instant::now().checked_sub(Duration::from_millis(ms));
+        losses.moments().settled = Vec::new();
+        losses.note_server("one", ms_ago(SETTLED_MS_MIN));
+        assert!(losses.may_settle_on("one"));
     }
 
     #[test]

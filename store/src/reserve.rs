@@ -194,8 +194,8 @@ fn recorded(last: Option<&LastReservation>, ids: u64, now_ms: i64) -> Recorded {
         false => (now_ms, ids),
     };
     let lasted_ms = u64::try_from(lasted_ms.max(RECORDED_MS_MIN)).ok();
-    // How long another server's lasted nobody knows.
-    let rate = match last.same_server {
+    // How long another server's lasted nobody knows, nor how long one did that is dated ahead.
+    let rate = match last.same_server && now_ms >= last.at_ms {
         true => rate_per_s(last.ids, lasted_ms),
         false => 0,
     };

@@ -263,3 +263,20 @@ proptest! {
         }
     }
 }
+
+/// As behind a life of the server whose clock was ahead: nobody knows how long it lasted.
+#[test]
+fn a_reservation_dated_ahead_says_nothing_of_how_fast_ids_go() {
+    let ask = ask(100, 0);
+    let row = TagRow {
+        last: Some(LastReservation {
+            same_server: true,
+            at_ms: ask.now_ms + 300_000,
+            ids: 1_000_000,
+            rate_per_s: 7,
+        }),
+        ..row(1, Ends::NextId)
+    };
+    let planned = plan_reservation(&row, &ask).unwrap();
+    assert_eq!(planned.recorded.rate_per_s, 7);
+}

@@ -6,7 +6,7 @@ use keywright_core::{Cause, Layout};
 
 use super::fed_recorded::Recorded;
 use super::lease_rows::{all_rows, lock_all};
-use super::look_back::look_back;
+use super::look_back::begin_looked_at;
 use super::tag_denied::settling;
 use super::worker_id_rows::{self, differs};
 use super::worker_row::NewOwner;
@@ -49,11 +49,9 @@ pub(crate) struct GrantedTime {
 impl Transaction<Result<GrantedTime, Failure>> for GrantTime<'_> {
     /// Leases are locked first, as by those who take them.
     async fn run(&self, link: &mut Link) -> Result<Result<GrantedTime, Failure>, StoreError> {
-        look_back(self.store, link).await?;
-        if self.store.losses.settles() {
+        if !begin_looked_at(self.store, true, link).await? {
             return Ok(Err(settling()));
         }
-        link.begin().await?;
         lock_all(link).await?;
         let lock = link.words().for_update();
         let ids = worker_id_rows::read(link, lock).await?;

@@ -170,8 +170,33 @@ impl Transaction<()> for LookBack {
     }
 }
 
-/// The same on a connection that is there, if one was lost since somebody looked.
-pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), StoreError> {
+/// Begins a transaction in which something is to be taken, behind a look where one is due. False: nothing is taken yet, and nothing was begun, where it `settles`.
+pub(super) async fn begin_looked_at(
+    store: &Store,
+    settles: bool,
+    link: &mut Link,
+) -> Result<bool, StoreError> {
+    look_back(store, link).await?;
+    if settles && store.losses.settles() {
+        return Ok(false);
+    }
+    link.begin().await?;
+    // A connection that stays may lead to another server than before, behind a proxy.
+    let here = &link.server;
+    if settles && !here.is_in_group && store.losses.is_another(&here.identity) {
+        link.rollback().await?;
+        store.losses.lose();
+        look_back(store, link).await?;
+        if store.losses.settles() {
+            return Ok(false);
+        }
+        link.begin().await?;
+    }
+    Ok(true)
+}
+
+/// Looks on a connection that is there, if one was lost since somebody looked.
+async fn look_back(store: &Store, link: &mut Link) -> Result<(), StoreError> {
     let losses = &store.losses;
     if losses.to_look_at().is_none() {
         return Ok(());
@@ -182,6 +207,9 @@ pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), Stor
     };
     let mut settles = None;
     if link.ranges().is_none() {
+        // Which server it is, a connection says when a transaction begins.
+        link.begin().await?;
+        link.rollback().await?;
         settles = settles_until(store, link).await?;
         let bounds = store.bounds();
         if store.dialect.is_own() && !bounds.is_empty() {
@@ -191,7 +219,7 @@ pub(super) async fn look_back(store: &Store, link: &mut Link) -> Result<(), Stor
         }
         compare_handed(store, link).await?;
     }
-    losses.note_server(&link.server.identity);
+    losses.note_server(&link.server.identity, settles);
     losses.has_looked(lost, settles);
     Ok(())
 }
@@ -272,7 +300,7 @@ async fn settles_until(store: &Store, link: &mut Link) -> Result<Option<Instant>
     // Who is led now to one and now to another is not stopped for ever.
     let is_another = !link.server.is_in_group
         && losses.is_another(&link.server.identity)
-        && losses.may_settle_again();
+        && losses.may_settle_on(&link.server.identity);
     let is_new = match uptime(link).await? {
         Some(_) if is_another => true,
         Some(Uptime::Seconds(up_s)) => losses

@@ -6,7 +6,7 @@ use keywright_core::residue::Residue;
 use keywright_core::{Cause, Tag};
 
 use super::former::{read_any_row, record, record_last};
-use super::look_back::{judge, look_back, tell};
+use super::look_back::{begin_looked_at, judge, tell};
 use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_denied::{
@@ -17,7 +17,7 @@ use super::tag_hiding::{hiding_of, refuse_other};
 use super::tag_read::{closed_here, is_dropped, key_space, order_of, standing_of};
 use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Row, Store, StoreError, Transaction, Value, column, ranges, values};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, SKEW_MS_MAX};
 use crate::failure::Failure;
 use crate::home::Standing;
 use crate::reserve::{
@@ -32,21 +32,9 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
         let result = match link.ranges() {
             Some(redis) => ranges::reserve(self, redis).await?,
             None => {
-                look_back(self.store, link).await?;
                 // In tables of other systems nobody tells others what he has seen.
-                if settles(self.store) {
+                if !begin_looked_at(self.store, self.store.dialect.is_own(), link).await? {
                     return Ok(Err(Denied::Settling(settling())));
-                }
-                link.begin().await?;
-                // A connection that stays may lead to another server than before, behind a proxy.
-                if is_led_elsewhere(self.store, link) {
-                    link.rollback().await?;
-                    self.store.losses.lose();
-                    look_back(self.store, link).await?;
-                    if settles(self.store) {
-                        return Ok(Err(Denied::Settling(settling())));
-                    }
-                    link.begin().await?;
                 }
                 let place = self.store.losses.place(&link.server.identity);
                 let result = reserve(self, link).await?;
@@ -71,17 +59,6 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
         }
         Ok(result)
     }
-}
-
-/// Whether all programs look first at what the store's server says. In tables of other systems nobody tells others what he has seen.
-fn settles(store: &Store) -> bool {
-    store.dialect.is_own() && store.losses.settles()
-}
-
-/// Whether this is another server than the one that was looked at.
-fn is_led_elsewhere(store: &Store, link: &Link) -> bool {
-    let here = &link.server;
-    store.dialect.is_own() && !here.is_in_group && store.losses.is_another(&here.identity)
 }
 
 async fn reserve(
@@ -117,7 +94,7 @@ async fn reserve(
         return Ok(Err(denied));
     }
     let after_ms = match store.dialect.is_own() {
-        true => life_began_behind(found, link)?,
+        true => life_began_behind(found, now_ms, link)?,
         false => None,
     };
     let ask = Ask {
@@ -202,10 +179,13 @@ async fn take(
 
 /// Behind which moment all is dated that is written in this life of the server that wrote a row, unix milliseconds; nothing: it has had no other, or is not the one
 /// that is asked. Dated by a clock that was set back, the row would be of the life before, again and again.
-fn life_began_behind(found: &Row, link: &Link) -> Result<Option<i64>, StoreError> {
+fn life_began_behind(found: &Row, now_ms: i64, link: &Link) -> Result<Option<i64>, StoreError> {
     let server: Option<String> = column(found, "server")?;
     let former_ms: Option<i64> = column(found, "former_ms")?;
-    Ok(former_ms.filter(|_| server.as_deref() == Some(&*link.server.identity)))
+    // Dated further ahead, nobody would look at the row.
+    let ahead_ms = now_ms.saturating_add(SKEW_MS_MAX);
+    let is_here = server.as_deref() == Some(&*link.server.identity);
+    Ok(former_ms.filter(|former_ms| is_here && *former_ms < ahead_ms))
 }
 
 /// The row of a tag that is there, out of those that have its name.

@@ -103,6 +103,10 @@ pub(crate) async fn run(
                 continue;
             }
         };
+        // That may have been long ago.
+        if supply.demand.rests() || fails_left(&supply) {
+            continue;
+        }
         // More may be waited for by now, or nothing.
         let Some(need) = lacking(&supply, &state) else {
             supply.demand.succeeded();

@@ -46,7 +46,9 @@ pub(super) async fn its_turn<'s>(
         return turn(demand, store, &mut state.is_unasked, TURN_MS_MAX).await;
     }
     if !state.is_away {
-        return turn(demand, store, &mut false, store.turns.ms_max).await;
+        // So that what is kept comes in time for who waits.
+        let ms_max = store.turns.ms_max.min(demand.wait_ms_max() / 2).max(1);
+        return turn(demand, store, &mut false, ms_max).await;
     }
     let its_turn = turn_beside(store);
     tokio::pin!(its_turn);

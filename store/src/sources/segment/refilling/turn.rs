@@ -100,7 +100,7 @@ impl<'w, 's> Waiting<'w, 's> {
                 return Err(NoTurn::Closed);
             }
             self.look(until_asked)?;
-            let look_ms = LOOK_MS_MAX.min(self.store.turns.ms_max);
+            let look_ms = LOOK_MS_MAX.min(self.store.turns.ms_max).min(self.ms_max);
             let look_at = Instant::now() + Duration::from_millis(look_ms);
             tokio::select! {
                 // Whoever has a place takes it, whatever else has happened meanwhile.
