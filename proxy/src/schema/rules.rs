@@ -134,7 +134,8 @@ fn of_rule(
         repeatable: !around.may_call && all_seen,
         is_steady: !around.may_call,
         is_signed: is_known,
-        is_auto_increment: is_known,
+        // The key of a row that went in would be taken for none.
+        is_auto_increment: false,
     };
     for column in columns {
         let its = around.traits_of(column);
@@ -142,7 +143,6 @@ fn of_rule(
         all.repeatable &= its.repeatable;
         all.is_steady &= its.is_steady;
         all.is_signed &= its.is_signed;
-        all.is_auto_increment &= its.is_auto_increment;
     }
     all
 }

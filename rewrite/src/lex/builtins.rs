@@ -107,9 +107,9 @@ const OF_ONE: &[(&str, Flavour, u32)] = &[
     ("is_uuid", Flavour::MySql, 80_000), ("isclosed", Flavour::MariaDb, 0), ("isempty", Flavour::MariaDb, 0),
     ("isring", Flavour::MariaDb, 0), ("issimple", Flavour::MariaDb, 0),
     ("json_array_intersect", Flavour::MariaDb, 110_200), ("json_compact", Flavour::MariaDb, 0),
-    ("json_detailed", Flavour::MariaDb, 0), ("json_equals", Flavour::MariaDb, 0), ("json_exists", Flavour::MariaDb, 0),
+    ("json_detailed", Flavour::MariaDb, 0), ("json_equals", Flavour::MariaDb, 100_700), ("json_exists", Flavour::MariaDb, 0),
     ("json_key_value", Flavour::MariaDb, 110_200), ("json_loose", Flavour::MariaDb, 0),
-    ("json_normalize", Flavour::MariaDb, 0), ("json_object_filter_keys", Flavour::MariaDb, 110_200),
+    ("json_normalize", Flavour::MariaDb, 100_700), ("json_object_filter_keys", Flavour::MariaDb, 110_200),
     ("json_object_to_array", Flavour::MariaDb, 110_200), ("json_query", Flavour::MariaDb, 0),
     ("json_storage_free", Flavour::MySql, 80_002), ("json_storage_size", Flavour::MySql, 50_722),
     ("lastval", Flavour::MariaDb, 0), ("lengthb", Flavour::MariaDb, 0), ("linefromtext", Flavour::MariaDb, 0),
@@ -171,6 +171,23 @@ const AT_ONCE: &[&str] = &[
 /// Whether `word (`, with a blank between, may be a call of a stored function although a built-in one has that name.
 pub(crate) fn is_called_at_once(word: &[u8]) -> bool {
     holds(AT_ONCE, word)
+}
+
+/// Functions that MariaDB 10.11 does not bring along, or not with so many arguments, and whose names it takes for stored functions; sorted.
+#[rustfmt::skip]
+const NOT_OF_MARIADB: &[&str] = &[
+    "format_bytes", "format_pico_time", "geometrycollection", "json_schema_valid", "json_schema_validation_report",
+    "json_table", "linestring", "mbrcoveredby", "mbrcovers", "multilinestring", "multipoint", "multipolygon", "point",
+    "polygon", "st_buffer_strategy", "st_frechetdistance", "st_geohash", "st_geomcollfromtxt", "st_hausdorffdistance",
+    "st_interpolatepoint", "st_interpolatepoints", "st_isvalid", "st_latfromgeohash", "st_latitude",
+    "st_lineinterpolatepoint", "st_lineinterpolatepoints", "st_longfromgeohash", "st_longitude", "st_makeenvelope",
+    "st_makepoint", "st_numinteriorring", "st_pointatdistance", "st_pointfromgeohash", "st_simplify", "st_swapxy",
+    "st_transform", "st_validate",
+];
+
+/// Whether `word (`, with a blank between, may be a call of a stored function on this server although another one has a built-in function of that name.
+pub(crate) fn may_be_stored(word: &[u8], server: Server) -> bool {
+    server.flavour == Flavour::MariaDb && holds(NOT_OF_MARIADB, word)
 }
 
 /// Words that begin an expression, and are reserved in both flavours; sorted.
@@ -304,9 +321,9 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::{
-        AGGREGATES, AT_ONCE, BLIND, COMPUTED_ALIKE, EFFECTS, OF_ONE, OPERATORS, PASSES, PURE,
-        PURE_OF_TEXT, PURE_OF_UUID, UNSTEADY, is_built_in, is_called_at_once, is_harmless_call,
-        is_prefix_operator, is_steady_call,
+        AGGREGATES, AT_ONCE, BLIND, COMPUTED_ALIKE, EFFECTS, NOT_OF_MARIADB, OF_ONE, OPERATORS,
+        PASSES, PURE, PURE_OF_TEXT, PURE_OF_UUID, UNSTEADY, is_built_in, is_called_at_once,
+        is_harmless_call, is_prefix_operator, is_steady_call,
     };
     use crate::modes::{Flavour, Server};
 
@@ -332,6 +349,7 @@ mod tests {
             PURE_OF_UUID,
             UNSTEADY,
             AT_ONCE,
+            NOT_OF_MARIADB,
             COMPUTED_ALIKE,
         ] {
             assert!(table.is_sorted(), "{table:?}");

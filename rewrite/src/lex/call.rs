@@ -1,9 +1,9 @@
 //! Which words and names before a parenthesis call what may be a stored function.
 //!
 //! Tried on MariaDB 10.11 and MySQL 9.7 with a stored function of every name in the tables of `builtins` and `keywords`: a built-in function of that
-//! name is called, with a blank before the parenthesis too, unless the lexer knows it only without.
+//! name is called, with a blank before the parenthesis too, unless the lexer knows it only without, or the server does not bring it along.
 
-use crate::lex::builtins::{is_built_in, is_called_at_once, is_harmless_call};
+use crate::lex::builtins::{is_built_in, is_called_at_once, is_harmless_call, may_be_stored};
 use crate::lex::cursor::{Cursor, is_word};
 use crate::lex::keywords::{is_no_call, is_reserved};
 use crate::lex::token::Kind;
@@ -29,7 +29,9 @@ impl Cursor<'_> {
             b')' | b',' => Ok(false),
             b'(' => Ok(!self.is_known(start, is_harmless_call(word))),
             _ if self.opens_behind()? => {
-                let is_builtin = is_built_in(word, self.modes.server) && !is_called_at_once(word);
+                let server = self.modes.server;
+                let may_be_stored = is_called_at_once(word) || may_be_stored(word, server);
+                let is_builtin = is_built_in(word, server) && !may_be_stored;
                 Ok(!self.is_known(start, is_builtin))
             }
             _ => Ok(false),

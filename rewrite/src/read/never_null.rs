@@ -60,7 +60,7 @@ impl Cursor<'_> {
             }
             Kind::Decimal | Kind::Float | Kind::Hex | Kind::Bits => Ok(Some(Known::Value)),
             Kind::Text | Kind::National => self.known_text(token),
-            Kind::Word if token.of(self.text).starts_with(b"_") => self.introduced(),
+            Kind::Word if is_introducer(token.of(self.text)) => self.introduced(),
             Kind::Word if token.is(self.text, "TRUE") || token.is(self.text, "FALSE") => {
                 Ok(Some(Known::Value))
             }
@@ -207,6 +207,23 @@ impl Cursor<'_> {
     }
 }
 
+/// Character sets of both flavours, sorted. Any other name behind `_` is that of a column, and a string behind it its alias.
+#[rustfmt::skip]
+const CHARACTER_SETS: &[&str] = &[
+    "armscii8", "ascii", "big5", "binary", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "cp932",
+    "dec8", "eucjpms", "euckr", "gb2312", "gbk", "geostd8", "greek", "hebrew", "hp8", "keybcs2", "koi8r", "koi8u",
+    "latin1", "latin2", "latin5", "latin7", "macce", "macroman", "sjis", "swe7", "tis620", "ucs2", "ujis", "utf16",
+    "utf16le", "utf32", "utf8", "utf8mb3", "utf8mb4",
+];
+
+/// Whether a word before a string says its character set.
+fn is_introducer(word: &[u8]) -> bool {
+    word.strip_prefix(b"_").is_some_and(|name| {
+        let mut sets = CHARACTER_SETS.iter();
+        sets.any(|set| set.as_bytes().eq_ignore_ascii_case(name))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use crate::lex::cursor::Cursor;
@@ -290,6 +307,8 @@ mod tests {
             "UNHEX(UUID())",
             "UNHEX(HEX('a'))",
             "UNHEX(_utf16'6ccd')",
+            // A column and its alias.
+            "_id 'k'",
             "REPLACE(UUID(),'-',NULL)",
             "REPLACE(UUID(),'-','aaaa')",
             "REPLACE(UUID(),@a,'')",

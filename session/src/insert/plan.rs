@@ -341,10 +341,10 @@ impl Connection {
     }
 
     /// MySQL (9.7) computes the update of a duplicate with NULLs when it goes through a view and the rows of the query were
-    /// put aside, as they are to be numbered.
+    /// put aside, as they are to be numbered. Those that bring keys of their own are not.
     fn updates_wrongly(&self, index: usize, plan: &QueryPlan) -> bool {
         let is_mysql = self.context.modes.server.flavour == Flavour::MySql;
-        is_mysql && plan.on_duplicate() && self.rules.view(index).is_some()
+        is_mysql && !plan.explicit() && plan.on_duplicate() && self.rules.view(index).is_some()
     }
 }
 
