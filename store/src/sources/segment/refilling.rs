@@ -1,6 +1,7 @@
 //! The task that refills the ranges of a tag.
 
 mod meanwhile;
+mod state;
 mod turn;
 
 use std::sync::Arc;
@@ -12,10 +13,8 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::{ANOTHER_TAG, Held, Origin, SegmentSupply};
-use crate::backoff::Backoff;
 use crate::elsewhere::Elsewhere;
 use crate::failure::Failure;
-use crate::reserve::StepTrack;
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
 use crate::sources::left::cannot_follow;
@@ -24,46 +23,13 @@ use crate::store::tag_request::{Denied, Granted, OrderRight, ReservationRequest}
 use crate::store::{Store, StoreError};
 use crate::tag_order::TagOrder;
 use meanwhile::{is_here_only, its_turn, pause};
+use state::Refilling;
 use turn::NoTurn;
 
 /// Why ranges are dropped that would have been given.
 const HIDDEN_OTHERWISE: &str = "the tag has another permutation in the store";
 /// Why they are dropped where the store is a Redis that others may have taken the place of.
 const MAY_BE_LOST: &str = "the store may lack what was reserved last";
-
-/// What only the refill task knows.
-struct Refilling {
-    steps: StepTrack,
-    began: Instant,
-    /// Whether ranges may lie in the store that were handed back.
-    look_for_returned: bool,
-    backoff: Backoff,
-    last: Option<(Instant, u64)>,
-    /// Nothing was reserved yet, and as far as is known nobody has asked for keys.
-    is_unasked: bool,
-    /// First id behind the ranges that the buffer's last indices are of, while each began where the one before it ended.
-    end: Option<u64>,
-    /// The epoch for which ids of an ordered tag were asked for last.
-    epoch: Option<u64>,
-    /// The store did not answer the last time.
-    is_away: bool,
-}
-
-impl Refilling {
-    fn new(limits: &Limits) -> Self {
-        Self {
-            steps: StepTrack::default(),
-            began: Instant::now(),
-            look_for_returned: true,
-            backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
-            last: None,
-            is_unasked: true,
-            end: None,
-            epoch: None,
-            is_away: false,
-        }
-    }
-}
 
 /// Refills until the source is closed, as long as somebody uses it.
 ///

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Refilling;
+use super::state::Refilling;
 use super::turn::{NoTurn, TURN_MS_MAX, turn, turn_beside};
 use crate::elsewhere::Elsewhere;
 use crate::sources::demand::Outlook;
