@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::{Above, Failure, KeySpec, Keys, RawStoreSettings, Severity, Source};
-use keywright_testkit::Result;
+use keywright_testkit::{Result, WAIT_MAX};
 
 use crate::common::{Engine, IssuedLog, Schema, open, runtime, segment, small_steps, tag, until};
 
@@ -150,11 +151,20 @@ fn an_older_state_is_noticed_by_a_program_that_has_enough() -> Result<()> {
 }
 
 async fn until_told(schema: &Schema) {
-    until("the file to tell", || {
-        let told = "SELECT COUNT(*) FROM keywright_commit_odd WHERE previous = 'overwritten'";
-        schema.number(told).is_ok_and(|found| found == 1)
-    })
-    .await;
+    let told = "SELECT COUNT(*) FROM keywright_commit_odd WHERE previous = 'overwritten'";
+    let began = Instant::now();
+    while !schema.number(told).is_ok_and(|found| found == 1) {
+        if began.elapsed() > WAIT_MAX {
+            let rows =
+                "SELECT * FROM keywright_commit_odd UNION ALL SELECT * FROM keywright_commit_even";
+            let log = std::fs::metadata(wal(schema)).map(|log| log.len());
+            panic!(
+                "the file does not tell: {:?}, log {log:?}",
+                schema.sql(rows)
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// The program has met the file while it was being copied, and could not read it: it has no pages, or none with anything on them.

@@ -17,7 +17,9 @@ const LOOKS_MAX: u32 = 100;
 /// Between two looks, milliseconds.
 const LOOK_MS: u64 = 100;
 /// So many looks in a row must find the file telling it: who copies may still be at it, and write over that.
-const FOUND_MIN: u32 = 3;
+const TELLS_MIN: u32 = 3;
+/// So many must find what this program has seen: it may stand in the log only, of a file that is being written over.
+const AS_SEEN_MIN: u32 = 30;
 
 /// What a look has found.
 enum Look {
@@ -33,16 +35,16 @@ pub(super) fn tell_when_readable(settings: &FileSettings, shared: &SharedFile) {
     if !shared.has_seen() {
         return;
     }
-    let mut found = 0;
+    let (mut tells, mut as_seen) = (0, 0);
     for _ in 0..LOOKS_MAX {
         thread::sleep(Duration::from_millis(LOOK_MS));
-        match look(settings, shared) {
-            Ok(Look::AsSeen) => return,
-            Ok(Look::Tells) => found += 1,
+        (tells, as_seen) = match look(settings, shared) {
+            Ok(Look::Tells) => (tells + 1, 0),
+            Ok(Look::AsSeen) => (0, as_seen + 1),
             // It is being written, or its disk has failed.
-            Err(_) => found = 0,
-        }
-        if found >= FOUND_MIN {
+            Err(_) => (0, 0),
+        };
+        if tells >= TELLS_MIN || as_seen >= AS_SEEN_MIN {
             return;
         }
     }
@@ -52,6 +54,8 @@ fn look(settings: &FileSettings, shared: &SharedFile) -> Result<Look, FileError>
     let busy_ms = shared.busy_ms;
     let of = |error: rusqlite::Error| FileError::of(&error, busy_ms);
     let mut connection = connect(&settings.path, busy_ms)?;
+    // What is in the log only would hide what is in the file.
+    copy_back(&connection, busy_ms)?;
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(of)?;
