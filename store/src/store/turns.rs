@@ -67,9 +67,7 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // A transaction waits for a connection as long as it may take then.
-        let ms = self.turns.ms_max.saturating_mul(2);
-        if self.began.elapsed() < Duration::from_millis(ms) {
+        if self.began.elapsed() < Duration::from_millis(self.turns.ms_max) {
             self.turns.ended.fetch_add(1, Ordering::Relaxed);
         }
     }
