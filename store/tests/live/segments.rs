@@ -386,6 +386,8 @@ fn whichever_tag_is_first_the_server_before_is_recorded(engine: Engine) -> Resul
             keys.create_tag(&tag(name), &small_steps(8)).await?;
             keys.source(&segment(name))?.take(1, true).await?;
         }
+        // It is to reserve nothing of them any more.
+        keys.hand_back().await;
         let recorded = async || -> Result<u64> {
             let program = open(&schema.raw())?;
             program.source(&segment("own"))?.take(9, true).await?;
