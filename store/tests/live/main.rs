@@ -20,6 +20,7 @@ mod failures;
 mod fenced_tables;
 mod file;
 mod fleet;
+mod former_servers;
 mod forwarder;
 mod generations;
 mod hidden;
