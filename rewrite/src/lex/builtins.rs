@@ -77,11 +77,6 @@ const BLIND: &[&str] = &[
     "weight_string", "when", "where", "xor", "year", "yearweek",
 ];
 
-/// Whether `word(` is a call that does not see LAST_INSERT_ID().
-pub(crate) fn is_harmless_call(word: &[u8]) -> bool {
-    holds(BLIND, word)
-}
-
 /// Functions, and a keyword, that one flavour has since a version, and whose names stored functions of the other may well have; sorted. Those of
 /// an edition that the version does not tell (DISTANCE) are not here, nor those that both have in later versions.
 #[rustfmt::skip]
@@ -188,6 +183,19 @@ const NOT_OF_MARIADB: &[&str] = &[
 /// Whether `word (`, with a blank between, may be a call of a stored function on this server although another one has a built-in function of that name.
 pub(crate) fn may_be_stored(word: &[u8], server: Server) -> bool {
     server.flavour == Flavour::MariaDb && holds(NOT_OF_MARIADB, word)
+}
+
+/// Those of them that MariaDB has with the arguments that all give them; sorted. Where the parenthesis follows at once, nobody means a stored function.
+#[rustfmt::skip]
+const WITH_OTHER_ARGUMENTS: &[&str] = &[
+    "geometrycollection", "json_table", "linestring", "multilinestring", "multipoint", "multipolygon", "point", "polygon",
+];
+
+/// Whether `word(`, with nothing between, is a call of a function that this server brings along, or a type or keyword, and does not see
+/// LAST_INSERT_ID().
+pub(crate) fn is_built_in_at_once(word: &[u8], server: Server) -> bool {
+    let may_be_stored = may_be_stored(word, server) && !holds(WITH_OTHER_ARGUMENTS, word);
+    is_built_in(word, server) && !may_be_stored
 }
 
 /// Words that begin an expression, and are reserved in both flavours; sorted.
@@ -322,8 +330,8 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 mod tests {
     use super::{
         AGGREGATES, AT_ONCE, BLIND, COMPUTED_ALIKE, EFFECTS, NOT_OF_MARIADB, OF_ONE, OPERATORS,
-        PASSES, PURE, PURE_OF_TEXT, PURE_OF_UUID, UNSTEADY, is_built_in, is_called_at_once,
-        is_harmless_call, is_prefix_operator, is_steady_call,
+        PASSES, PURE, PURE_OF_TEXT, PURE_OF_UUID, UNSTEADY, WITH_OTHER_ARGUMENTS, is_built_in,
+        is_built_in_at_once, is_called_at_once, is_prefix_operator, is_steady_call,
     };
     use crate::modes::{Flavour, Server};
 
@@ -350,6 +358,7 @@ mod tests {
             UNSTEADY,
             AT_ONCE,
             NOT_OF_MARIADB,
+            WITH_OTHER_ARGUMENTS,
             COMPUTED_ALIKE,
         ] {
             assert!(table.is_sorted(), "{table:?}");
@@ -404,8 +413,31 @@ mod tests {
 
     #[test]
     fn what_sees_the_last_id_is_not_in_it() {
-        assert!(is_harmless_call(b"NOW"));
-        assert!(!is_harmless_call(b"last_insert_id"));
-        assert!(!is_harmless_call(b"my_function"));
+        for server in [MARIA, MYSQL] {
+            assert!(is_built_in_at_once(b"NOW", server));
+            assert!(!is_built_in_at_once(b"last_insert_id", server));
+            assert!(!is_built_in_at_once(b"my_function", server));
+        }
+    }
+
+    #[test]
+    fn a_stored_function_has_the_name_of_one_that_only_the_other_flavour_brings_along() {
+        for (word, of_maria, of_mysql) in [
+            ("NVL", true, false),
+            ("decode", true, false),
+            ("uuid_to_bin", false, true),
+            ("st_isvalid", false, true),
+            ("Point", true, true),
+            ("json_table", true, true),
+        ] {
+            let word = word.as_bytes();
+            assert_eq!(is_built_in_at_once(word, MARIA), of_maria, "{word:?}");
+            assert_eq!(is_built_in_at_once(word, MYSQL), of_mysql, "{word:?}");
+        }
+        assert!(
+            WITH_OTHER_ARGUMENTS
+                .iter()
+                .all(|word| NOT_OF_MARIADB.contains(word))
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! Tried on MariaDB 10.11 and MySQL 9.7 with a stored function of every name in the tables of `builtins` and `keywords`: a built-in function of that
 //! name is called, with a blank before the parenthesis too, unless the lexer knows it only without, or the server does not bring it along.
 
-use crate::lex::builtins::{is_built_in, is_called_at_once, is_harmless_call, may_be_stored};
+use crate::lex::builtins::{is_built_in, is_built_in_at_once, is_called_at_once, may_be_stored};
 use crate::lex::cursor::{Cursor, is_word};
 use crate::lex::keywords::{is_no_call, is_reserved};
 use crate::lex::token::Kind;
@@ -24,12 +24,11 @@ pub(crate) enum Behind {
 impl Cursor<'_> {
     /// Whether the word from `start` to here may be the name of a stored function that is called: `(` follows.
     pub(crate) fn may_call(&self, start: usize) -> Result<bool, Unread> {
-        let word = self.since(start);
+        let (word, server) = (self.since(start), self.modes.server);
         match self.byte(0) {
             b')' | b',' => Ok(false),
-            b'(' => Ok(!self.is_known(start, is_harmless_call(word))),
+            b'(' => Ok(!self.is_known(start, is_built_in_at_once(word, server))),
             _ if self.opens_behind()? => {
-                let server = self.modes.server;
                 let may_be_stored = is_called_at_once(word) || may_be_stored(word, server);
                 let is_builtin = is_built_in(word, server) && !may_be_stored;
                 Ok(!self.is_known(start, is_builtin))

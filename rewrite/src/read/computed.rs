@@ -2,7 +2,7 @@
 //! their value itself is to be used.
 
 use crate::lex::builtins::{
-    has_effects, is_aggregate, is_harmless_call, is_pure_call, is_pure_call_of_text,
+    has_effects, is_aggregate, is_built_in_at_once, is_pure_call, is_pure_call_of_text,
 };
 use crate::lex::cursor::Cursor;
 use crate::lex::keywords::is_reserved;
@@ -262,7 +262,7 @@ impl Cursor<'_> {
         let opens_at_once = self.byte(0) == b'(';
         Ok(match opens {
             false => true,
-            true if opens_at_once => is_harmless_call(of),
+            true if opens_at_once => is_built_in_at_once(of, self.modes.server),
             true => is_reserved(of),
         })
     }

@@ -111,7 +111,7 @@ impl Connection {
             may_skip: plan.may_skip(),
             on_duplicate: plan.on_duplicate(),
             may_ignore: plan.ignore(),
-            // Of the rows of a SELECT it reports only keys that it has made.
+            // Which key it reports of the rows of a SELECT, and whether any, depends on the rows.
             reports_key: false,
             // It is not known what is in the SELECT.
             may_change: true,

@@ -1,7 +1,7 @@
 //! Whether all rows of a query may be one group, which there is without any row, too. Tried on MariaDB 10.11: a call such as `UUID()` beside an aggregate
 //! comes to NULL there, or to a UUID of zeros, where no row is found.
 
-use crate::lex::builtins::{is_aggregate, is_built_in};
+use crate::lex::builtins::{is_aggregate, is_built_in, is_pure_call_of_text};
 use crate::lex::cursor::Cursor;
 use crate::lex::keywords::is_no_call;
 use crate::lex::token::{Kind, Token};
@@ -87,14 +87,15 @@ impl Cursor<'_> {
         Ok(!is_plain || !is_known || is_one)
     }
 
-    /// Whether a function is called between here and there.
+    /// Whether a function is called between here and there whose value is not that of its arguments.
     pub(crate) fn has_call(mut self, end: usize) -> Result<bool, Unread> {
         loop {
             let token = self.token()?;
             if token.kind == Kind::End || token.start >= end {
                 return Ok(false);
             }
-            if token.kind == Kind::Word && self.peek()?.kind == Kind::Mark(b'(') {
+            let is_call = token.kind == Kind::Word && self.peek()?.kind == Kind::Mark(b'(');
+            if is_call && !is_pure_call_of_text(token.of(self.text), self.modes.server) {
                 return Ok(true);
             }
         }
