@@ -213,6 +213,8 @@ mod tests {
         assert_eq!(harmless.lossy, 0);
         assert_eq!(harmless.with(&AT, false).lossy, 0, "it stays harmless");
         let unknown = Resets::unknown();
+        // More than there ever were, and room for as many again.
+        assert_eq!(unknown.lossy, 2_048);
         assert!(unknown.with(&AT, false).lossy > unknown.lossy);
         assert_eq!(unknown.with(&AT, true).lossy, unknown.lossy);
         assert_eq!(Resets::read(&unknown.write()), Some(unknown));

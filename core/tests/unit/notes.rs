@@ -12,6 +12,21 @@ fn writer() -> Writer {
     }
 }
 
+/// Another one would have every bound that stands on a disk count as of another database.
+#[test]
+fn marks_are_what_they_were() {
+    for ((timeline, database_oid, resets), mark) in [((1, 5, 0), 82_689), ((3, 16_384, 2), 300_291)]
+    {
+        let writer = Writer {
+            system_identifier: 7_400_000_000_000_000_000,
+            timeline,
+            database_oid,
+            resets,
+        };
+        assert_eq!(writer.mark(), mark, "{writer:?}");
+    }
+}
+
 #[test]
 fn marks_tell_lives_apart() {
     let mark = writer().mark();

@@ -40,6 +40,9 @@ fn what_was_written_is_read_again() {
     assert_eq!(register.held_by(16_384).count(), 1);
     register.set(Number::Worker(5), 16_384, Use::Left { floor: None });
     assert_eq!(register.held_by(16_384).count(), 0);
+    // It had some, and lost the others.
+    assert!(register.has_had_any(16_384) && register.has_had_any(5));
+    assert!(!register.has_had_any(16_385));
     for mut register in [register, Register::default()] {
         assert_eq!(register.assigned(), None);
         let range = AssignedRange {
@@ -48,10 +51,23 @@ fn what_was_written_is_read_again() {
         };
         register.set_assigned(range);
         register.set_assigned(range);
+        assert_eq!(register.assigned(), Some(range));
         let text = register.to_string();
         assert_eq!(Register::parse(&text), Some(register), "{text}");
         assert_eq!(text.matches("assigned:512-1023").count(), 1);
     }
+}
+
+#[test]
+fn a_sequence_that_is_not_the_recorded_one_is_no_bound() {
+    let recorded = held(Preset::Twitter.layout());
+    assert!(recorded.may_be_bound_by(16_400));
+    assert!(!recorded.may_be_bound_by(16_401));
+    let dropped = Held {
+        sequence: 0,
+        ..recorded
+    };
+    assert!(dropped.may_be_bound_by(16_401));
 }
 
 #[test]
