@@ -141,6 +141,15 @@ CREATE TABLE IF NOT EXISTS keywright_fenced (
     PRIMARY KEY (server, schema_name, table_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tables that have their fence';
 
+-- Tables that number their rows natively, behind a fence that was lifted: what looks like a fence there is the end of their counter, and nobody lifts it. It
+-- is forgotten before such a table is fenced again.
+CREATE TABLE IF NOT EXISTS keywright_lifted (
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'which server it is',
+    schema_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    table_name     VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    PRIMARY KEY (server, schema_name, table_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: tables whose fence was lifted';
+
 -- One row per running program.
 CREATE TABLE IF NOT EXISTS keywright_program (
     program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one program',

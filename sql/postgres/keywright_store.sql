@@ -139,6 +139,15 @@ CREATE TABLE IF NOT EXISTS keywright_fenced (
     PRIMARY KEY (server, schema_name, table_name)
 );
 
+-- Tables that number their rows natively, behind a fence that was lifted: what looks like a fence there is the end of their counter, and nobody lifts it. It
+-- is forgotten before such a table is fenced again.
+CREATE TABLE IF NOT EXISTS keywright_lifted (
+    server      TEXT NOT NULL, -- which server it is
+    schema_name TEXT NOT NULL,
+    table_name  TEXT NOT NULL,
+    PRIMARY KEY (server, schema_name, table_name)
+);
+
 -- One row per running program.
 CREATE TABLE IF NOT EXISTS keywright_program (
     program TEXT NOT NULL, -- unique to one run of one program

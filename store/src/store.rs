@@ -17,6 +17,7 @@ pub(crate) mod late;
 pub(crate) mod lease_list;
 pub(crate) mod lease_marks;
 pub(crate) mod lease_rows;
+pub(crate) mod lifted;
 pub(crate) mod look_back;
 pub(crate) mod moved_rows;
 pub(crate) mod native;

@@ -15,6 +15,8 @@
 //!    fence ([`FencedTable`]), and so does the one that makes a switch. A fence of which nothing is recorded was brought by its table: that is treated
 //!    like a table without fence, by its highest row.
 //! 5. Back to native, the tag's generation is raised in the transaction that reads its bound, and counters go on from there.
+//! 6. What looks like a fence may be the end of a native counter. So tables whose fence was lifted, or that were seen without one, are recorded, and nobody
+//!    lifts anything there, until the transaction of 1. or 4. says that they are to be fenced again.
 
 mod board;
 pub(crate) mod commit;
@@ -37,5 +39,5 @@ pub use reached::Reached;
 pub use space::KeySpace;
 pub use state::{
     Change, Dropped, IdSpan, InForce, LateTable, NativeInserts, Peer, PeerReport, PeerReports,
-    Phase, Recorded, RuleName, Standing, Unseen, WantedKeys,
+    Phase, Recorded, RuleName, Standing, TableName, Unseen, WantedKeys,
 };

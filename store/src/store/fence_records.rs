@@ -1,5 +1,6 @@
 //! The rows that say which tables have their fence by which rule: written, and deleted.
 
+use super::lifted::{forget, forget_of};
 use super::{Link, StoreError, Value, values};
 use crate::switch::fenced::FencedTable;
 
@@ -11,7 +12,7 @@ pub(super) fn place(table: &FencedTable) -> Vec<Value> {
     values![&table.server, &table.schema, &table.table]
 }
 
-/// Records a table, or records it anew.
+/// Records a table, or records it anew: it is to have its fence.
 pub(super) async fn record(table: &FencedTable, link: &mut Link) -> Result<(), StoreError> {
     let write = format!(
         "INSERT INTO keywright_fenced (server, schema_name, table_name, table_pattern, column_name, key_space) \
@@ -23,7 +24,8 @@ pub(super) async fn record(table: &FencedTable, link: &mut Link) -> Result<(), S
     values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
     values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
     link.change(write, values).await?;
-    Ok(())
+    let name = (table.schema.clone(), table.table.clone());
+    forget(&table.server, &name, link).await
 }
 
 /// The attempt is in force: of its tables these have their fence, by the rules that they have now.
@@ -33,6 +35,7 @@ pub(super) async fn record_all(
     link: &mut Link,
 ) -> Result<(), StoreError> {
     forget_tables(attempt, link).await?;
+    forget_of(attempt, link).await?;
     for tables in tables.chunks(ROWS_MAX) {
         let rows = vec!["(?, ?, ?, ?, ?, ?)"; tables.len()].join(", ");
         let write = format!(

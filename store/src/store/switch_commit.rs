@@ -7,6 +7,7 @@ use keywright_core::Tag;
 
 use super::fence_records::record_all;
 use super::gone_back::marked;
+use super::lifted::{forget, forget_of};
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::switch_snowflakes::{SNOWFLAKE_ID_MAX, bound_of_snowflakes, now_ms, raise_leases};
@@ -53,6 +54,10 @@ impl Transaction<bool> for Record {
             let mut values = values![server, schema, table, self.attempt];
             values.extend(values![*counter, i64::from(*was_fenced), *counter]);
             link.change(write, values).await?;
+            // What was found there already stays: a native counter may have come to its end.
+            if !was_fenced {
+                forget(server, &(schema.clone(), table.clone()), link).await?;
+            }
         }
         link.end(stands).await?;
         Ok(stands)
@@ -251,6 +256,8 @@ impl Commit {
             let values = values![bound.hi, self.attempt, keys.to_string()];
             link.change(above, values).await?;
         }
+        // Whatever was recorded before they had keys.
+        forget_of(self.attempt, link).await?;
         set_phase(link, Phase::Closed).await
     }
 

@@ -1,5 +1,6 @@
 //! One program's view of the switch in the store.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,13 +12,14 @@ use super::reached::Reached;
 use super::space::KeySpace;
 use super::state::{
     Change, Dropped, IdSpan, LateTable, NativeInserts, PeerReports, Phase, Recorded, RuleName,
-    Standing, Unseen, WantedKeys,
+    Standing, TableName, Unseen, WantedKeys,
 };
 use crate::failure::Failure;
 use crate::host::holder;
 use crate::keys::Keys;
 use crate::store::fenced::{Admit, ForgetFenced, ReadFenced};
 use crate::store::late::{DropReserved, NoteLate, ReadLate, ReadSpan};
+use crate::store::lifted::{ForgetLifted, NoteLifted, ReadLifted};
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
 use crate::store::switch_commit::{Commit, Committed, ReadRecorded, Record};
 use crate::store::switch_left::ForgetAbove;
@@ -175,6 +177,48 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn forget_fenced(&self, table: FencedTable) -> Result<(), Failure> {
         self.keys.run(ForgetFenced { table }).await
+    }
+
+    /// The tables of a server that number their rows natively, behind a fence that was lifted: what looks like a fence there is the end of their counter.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn lifted(&self, server: &str) -> Result<BTreeSet<TableName>, Failure> {
+        let server = server.to_owned();
+        self.keys.run(ReadLifted { server }).await
+    }
+
+    /// Records such tables, as they were found while this attempt was the last one, and in this phase. False: another one has come since, and may
+    /// have fenced them; nothing is recorded.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn note_lifted(
+        &self,
+        (attempt, phase): (u64, Phase),
+        server: &str,
+        tables: BTreeSet<TableName>,
+    ) -> Result<bool, Failure> {
+        let note = NoteLifted {
+            attempt,
+            phase,
+            server: server.to_owned(),
+            tables,
+        };
+        self.keys.run(note).await
+    }
+
+    /// Forgets those that are not there any more.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn forget_lifted(
+        &self,
+        server: &str,
+        tables: BTreeSet<TableName>,
+    ) -> Result<(), Failure> {
+        let server = server.to_owned();
+        self.keys.run(ForgetLifted { server, tables }).await
     }
 
     /// A table is to get its fence, or has brought one (`is_fenced`), and its own ids are below `next`. Reserved keys are dropped as

@@ -45,6 +45,9 @@ pub struct RuleName {
     pub column: String,
 }
 
+/// A table of a server: its schema and its name.
+pub type TableName = (String, String);
+
 /// What is in force for a rule's tables, and what is to become of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InForce {

@@ -1,7 +1,11 @@
 //! Which tables have their fence by which rule: recorded with what comes into force, and forgotten with it.
 
+use std::collections::BTreeSet;
+
+use keywright_store::Keys;
 use keywright_store::switch::{
-    Change, Committed, Dropped, FencedTable, Reached, RuleName, Switchboard,
+    Change, Committed, Dropped, FencedTable, Phase, Reached, Recorded, RuleName, Switchboard,
+    TableName,
 };
 use keywright_testkit::Result;
 
@@ -12,6 +16,8 @@ on_engines!(
     what_is_in_force_says_which_tables_have_their_fence,
     a_table_that_brings_a_fence_costs_what_was_reserved_once,
     a_table_of_another_rule_in_force_is_left_to_it,
+    that_a_fence_was_lifted_is_recorded_until_the_table_is_fenced,
+    what_is_in_force_has_its_fence_whatever_was_lifted_before,
 );
 
 fn rule(tables: &str) -> RuleName {
@@ -227,6 +233,118 @@ fn a_table_of_another_rule_in_force_is_left_to_it(engine: Engine) -> Result<()> 
             names(&board).await?,
             ["line shop.*e* segment:two", "orders shop.*e* segment:two"]
         );
+        Ok::<(), anyhow::Error>(())
+    })
+}
+
+fn all_of(tables: &[&str]) -> BTreeSet<TableName> {
+    let tables = tables.iter();
+    tables
+        .map(|table| ("shop".to_owned(), (*table).to_owned()))
+        .collect()
+}
+
+/// A table that had a fence when it was read, or what looks like one.
+fn recorded_behind_fence(table: &str) -> Recorded {
+    Recorded {
+        was_fenced: true,
+        ..recorded(table, 1)
+    }
+}
+
+/// A store with tables that were seen without a fence.
+async fn with_lifted(keys: &Keys, tables: &[&str]) -> Result<Switchboard> {
+    keys.init().await?;
+    keys.create_tag(&tag("one"), &small_steps(100)).await?;
+    let board = Switchboard::new(keys);
+    for _ in 0..2 {
+        let noted = board.note_lifted((0, Phase::None), "s", all_of(tables));
+        assert!(noted.await?);
+        assert_eq!(board.lifted("s").await?, all_of(tables));
+    }
+    Ok(board)
+}
+
+/// What looks like a fence behind that is the end of a native counter, unless an attempt may have fenced the table since.
+fn that_a_fence_was_lifted_is_recorded_until_the_table_is_fenced(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_fenced_lifted")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        // More than one statement writes.
+        let many: Vec<String> = (0..150).map(|at| format!("orders_{at:03}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let board = with_lifted(&keys, &many).await?;
+        assert_eq!(board.lifted("another").await?, all_of(&[]));
+
+        // One is to be fenced, and another is at its end.
+        let on = change("shop.orders*", None, Some("one"));
+        let attempt = board.begin(&[on]).await?.unwrap();
+        assert!(board.record(attempt, recorded("orders_000", 5)).await?);
+        let at_end = recorded_behind_fence("orders_001");
+        assert!(board.record(attempt, at_end).await?);
+        assert_eq!(board.lifted("s").await?, all_of(&many[1..]));
+        // By looks from before, and by whoever takes the attempt for ended.
+        for of in [
+            (0, Phase::None),
+            (attempt, Phase::None),
+            (attempt, Phase::Ending),
+        ] {
+            let noted = board.note_lifted(of, "s", all_of(&many[..1]));
+            assert!(!noted.await?, "{of:?}");
+        }
+        assert_eq!(board.lifted("s").await?, all_of(&many[1..]));
+
+        // Given up, and its fence is lifted.
+        assert!(board.end(attempt).await?);
+        let of = (attempt, Phase::Ending);
+        let noted = board.note_lifted(of, "s", all_of(&many[..1]));
+        assert!(noted.await?);
+        assert!(board.release(attempt, None).await?);
+        assert_eq!(board.lifted("s").await?, all_of(&many));
+        board.forget_lifted("s", all_of(&many[1..])).await?;
+        assert_eq!(board.lifted("s").await?, all_of(&many[..1]));
+        Ok::<(), anyhow::Error>(())
+    })
+}
+
+/// Whatever was found of a table when it was read.
+fn what_is_in_force_has_its_fence_whatever_was_lifted_before(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_fenced_again")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        let board = with_lifted(&keys, &["orders", "orders_later", "other"]).await?;
+        let on = change("shop.orders*", None, Some("one"));
+        let attempt = board.begin(&[on]).await?.unwrap();
+        let orders = || recorded_behind_fence("orders");
+        assert!(board.record(attempt, orders()).await?);
+        assert_eq!(
+            board.commit(attempt, Reached::default(), here()).await?,
+            Committed::Done
+        );
+        let left = board.lifted("s").await?;
+        assert_eq!(left, all_of(&["orders_later", "other"]));
+        let later = fenced("orders_later", "shop.orders*", "one");
+        assert_eq!(board.admit(later, false, 1).await?, Dropped::Nothing);
+        assert_eq!(board.lifted("s").await?, all_of(&["other"]));
+
+        // Back: the fences of all of them are lifted.
+        let of = (attempt, Phase::None);
+        let noted = board.note_lifted(of, "s", all_of(&["orders"]));
+        assert!(noted.await?);
+        let back = change("shop.orders*", Some("one"), None);
+        let attempt = board.begin(&[back]).await?.unwrap();
+        assert!(board.record(attempt, orders()).await?);
+        assert_eq!(
+            board.commit(attempt, Reached::default(), here()).await?,
+            Committed::Done
+        );
+        assert_eq!(board.lifted("s").await?, all_of(&["other"]));
+        // And that is known when they are.
+        let of = (attempt, Phase::Closed);
+        let noted = board.note_lifted(of, "s", all_of(&["orders"]));
+        assert!(noted.await?);
+        assert!(board.complete(attempt).await?);
+        assert_eq!(board.lifted("s").await?, all_of(&["orders", "other"]));
         Ok::<(), anyhow::Error>(())
     })
 }

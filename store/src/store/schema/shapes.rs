@@ -187,6 +187,16 @@ const FENCED: Shape = Shape {
     ],
 };
 
+const LIFTED: Shape = Shape {
+    table: "keywright_lifted",
+    key_columns: 3,
+    columns: &[
+        ("server", "varchar"),
+        ("schema_name", "varchar"),
+        ("table_name", "varchar"),
+    ],
+};
+
 const PROGRAM: Shape = Shape {
     table: "keywright_program",
     key_columns: 1,
@@ -367,7 +377,7 @@ const MOVED: Shape = Shape {
     ],
 };
 
-pub(super) const SHAPES: [&Shape; 24] = [
+pub(super) const SHAPES: [&Shape; 25] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -378,6 +388,7 @@ pub(super) const SHAPES: [&Shape; 24] = [
     &RULE_SERVER,
     &SWITCH_TABLE,
     &FENCED,
+    &LIFTED,
     &PROGRAM,
     &WANTED,
     &NATIVE,
@@ -395,7 +406,7 @@ pub(super) const SHAPES: [&Shape; 24] = [
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 24] = [
+pub const OWN_TABLES: [&str; 25] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -406,6 +417,7 @@ pub const OWN_TABLES: [&str; 24] = [
     RULE_SERVER.table,
     SWITCH_TABLE.table,
     FENCED.table,
+    LIFTED.table,
     PROGRAM.table,
     WANTED.table,
     NATIVE.table,
