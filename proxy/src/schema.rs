@@ -31,7 +31,7 @@ pub use counting::{Count, Counting, counting};
 pub use diagnose::{diagnose, unmatched};
 pub use elsewhere::elsewhere;
 pub(crate) use fence::has_fence_by;
-pub use fence::{apply_fence, left_fences, unfenced};
+pub use fence::{FenceRecord, apply_fence, left_fences, unfenced};
 pub use finding::{Finding, Severity};
 pub use highest::{
     Highest, Origin, Unknown, highest_ids, highest_ids_of_new, highest_ids_of_unfenced,

@@ -10,6 +10,7 @@ mod finish;
 mod held_back;
 mod later;
 mod left;
+mod lifted;
 mod own_time;
 mod servers;
 mod silences;

@@ -1,19 +1,21 @@
-//! The rules in force by which tables have their fence, as the store has recorded it: a configuration may have these written another way.
+//! What the store has recorded of tables that have a fence, or seem to: the rules in force by which they have it, which a configuration may have written
+//! another way; and whether it was lifted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use keywright_proxy::schema::Snapshot;
-use keywright_store::switch::{KeySpace, RuleName, Standing, Switchboard, keys_in_force};
+use keywright_proxy::schema::{FenceRecord, Snapshot};
+use keywright_store::Failure;
+use keywright_store::switch::{Standing, Switchboard, TableName, keys_in_force};
 use tokio::time::timeout;
 
 /// How long the store is waited for, milliseconds: what is said without this is right, too.
 const STORE_MS_MAX: u64 = 1_000;
 
-/// The rules of a server's tables, with their keys, by schema and table.
-pub(super) type Owners = BTreeMap<(String, String), (RuleName, KeySpace)>;
+/// That of a server's tables.
+pub(super) type Owners = BTreeMap<TableName, FenceRecord>;
 
-/// Those of a server; none where the store cannot be asked.
+/// That of a server; nothing where the store cannot be asked.
 pub(super) async fn owners(
     snapshot: Option<&Snapshot>,
     (board, standing): (&Switchboard, Option<&Standing>),
@@ -22,16 +24,18 @@ pub(super) async fn owners(
     let (Some(context), Some(standing)) = (context, standing) else {
         return Owners::new();
     };
-    let asked = timeout(
-        Duration::from_millis(STORE_MS_MAX),
-        board.fenced(&context.identity),
-    );
-    let Ok(Ok(recorded)) = asked.await else {
+    let server = context.identity.as_str();
+    let asked =
+        async { Ok::<_, Failure>((board.fenced(server).await?, board.lifted(server).await?)) };
+    let asked = timeout(Duration::from_millis(STORE_MS_MAX), asked);
+    let Ok(Ok((fenced, lifted))) = asked.await else {
         return Owners::new();
     };
-    let owned = recorded.into_iter().filter_map(|its| {
+    let lifted = lifted.into_iter().map(|table| (table, FenceRecord::Lifted));
+    let set = fenced.into_iter().filter_map(|its| {
         let keys = keys_in_force(&its, &standing.rules)?.clone();
-        Some(((its.schema, its.table), (its.rule, keys)))
+        Some(((its.schema, its.table), FenceRecord::SetBy(its.rule, keys)))
     });
-    owned.collect()
+    // Behind the others: nobody may lift those.
+    lifted.chain(set).collect()
 }

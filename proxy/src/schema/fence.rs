@@ -53,14 +53,23 @@ pub fn unfenced(snapshot: &Snapshot, config: &Config) -> u64 {
     u64::try_from(wanted.count()).unwrap_or(u64::MAX)
 }
 
+/// What the store has recorded of a table that has a fence, or seems to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FenceRecord {
+    /// It has its fence by this rule in force, which gives it these keys.
+    SetBy(RuleName, KeySpace),
+    /// Its fence was lifted: programs lift none there.
+    Lifted,
+}
+
 /// What is to be said of tables with a fence whose rules give no keys, where `is_native` says so of the rule: its tables are not just going over. It is told,
-/// too, whether programs leave the fence alone: a rule in force behind that one is for the table as well, another one has set it, or the column is full.
-/// `set_by` says by which rule in force a table has its fence, as the store has recorded it.
+/// too, whether programs leave the fence alone: a rule in force behind that one is for the table as well, another one has set it, it was lifted before, or
+/// the column is full. `recorded` says what the store has recorded of a table.
 pub fn left_fences(
     snapshot: &Snapshot,
     config: &Config,
     is_native: impl Fn(&Configured, bool) -> bool,
-    set_by: impl Fn(&KeyColumn) -> Option<(RuleName, KeySpace)>,
+    recorded: impl Fn(&KeyColumn) -> Option<FenceRecord>,
 ) -> Vec<Finding> {
     let matched = Matched::new(snapshot, config);
     let in_force = |rule: &&Configured| rule.is_switched && rule.rule.mode == Mode::Rewrite;
@@ -78,17 +87,22 @@ pub fn left_fences(
         let gives = rules.find(column.schema.as_bytes(), column.table.as_bytes());
         let gives = gives.and_then(|(rule, _)| giving.rules.get(rule));
         let gives = gives.filter(|its| its.rule.column.eq_ignore_ascii_case(&column.name));
-        let set_by = set_by(column);
-        let is_kept = gives.is_some() || set_by.is_some() || column.is_full();
+        let recorded = recorded(column);
+        let is_kept = gives.is_some() || recorded.is_some() || column.is_full();
         if !is_native(configured, is_kept) {
             continue;
         }
         let name = column.quoted_table();
-        match (gives, set_by) {
-            // On MariaDB it may have no fence: its counter is there all the same.
-            (None, None) if column.is_full() => left.push(OfTable::new(&name, column.why_full())),
+        match (gives, recorded) {
             (Some(gives), _) => others.push(of_another(&name, configured, gives)),
-            (None, Some((rule, keys))) => left.push(of_another_file(&name, (&rule, &keys))),
+            (None, Some(FenceRecord::SetBy(rule, keys))) => {
+                left.push(of_another_file(&name, (&rule, &keys)));
+            }
+            // On MariaDB it may have no fence: its counter is there all the same.
+            (None, Some(FenceRecord::Lifted) | None) if column.is_full() => {
+                left.push(OfTable::new(&name, column.why_full()));
+            }
+            (None, Some(FenceRecord::Lifted)) => left.push(of_lifted(&name)),
             (None, None) => left.push(of_nobody(&name)),
         }
     }
@@ -101,6 +115,16 @@ fn of_nobody(name: &str) -> OfTable {
     let message = format!(
         "{name} has a fence, and its rule gives no keys: the server refuses each INSERT without an id (167, on MySQL 1467). See that nobody \
          else gives it keys, and lift the fence as keywright release says"
+    );
+    OfTable::new(name, message)
+}
+
+/// Programs have lifted its fence, and go by that.
+fn of_lifted(name: &str) -> OfTable {
+    let message = format!(
+        "{name} has a fence, and its rule gives no keys: the server refuses each INSERT without an id (167, on MySQL 1467). Programs have lifted its fence \
+         before and do it no more, since what looks like one may be the end of the column, whose last rows were deleted: then make the column larger. If \
+         the table has a fence again, as out of a dump or a backup, lift it as keywright release says"
     );
     OfTable::new(name, message)
 }

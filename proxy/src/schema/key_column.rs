@@ -100,6 +100,13 @@ impl KeyColumn {
         )
     }
 
+    /// Whether a native counter ends where the fence is: then nothing on the server tells a table whose numbers are used up from one with a fence, once the
+    /// rows with the last ids are gone. So it is on MariaDB, and on MySQL with BIGINT UNSIGNED, of which an id of the application's own may be the last.
+    pub(crate) fn may_end_at_fence(&self) -> bool {
+        let max = self.integer_max();
+        max.is_some_and(|max| self.fence == max.saturating_add(1))
+    }
+
     /// Whether its engine is InnoDB.
     pub(super) fn is_innodb(&self) -> bool {
         self.engine.eq_ignore_ascii_case("InnoDB")
@@ -151,5 +158,38 @@ pub(super) fn fence_of(kind: &ColumnType, flavour: Flavour) -> u64 {
     match (flavour, kind.integer_max()) {
         (Flavour::MariaDb, Some(max)) => max.saturating_add(1),
         (Flavour::MariaDb, None) | (Flavour::MySql, _) => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_rewrite::Flavour;
+
+    use super::{ColumnType, KeyColumn, fence_of};
+
+    /// Where it does not, each fence can be lifted again whatever is recorded.
+    #[test]
+    fn a_native_counter_ends_at_the_fence_or_below() {
+        for (flavour, data_type, may) in [
+            (Flavour::MariaDb, "tinyint(4)", true),
+            (Flavour::MariaDb, "int(10) unsigned", true),
+            (Flavour::MariaDb, "bigint(20)", true),
+            (Flavour::MariaDb, "bigint(20) unsigned", true),
+            (Flavour::MariaDb, "double", false),
+            (Flavour::MySql, "int", false),
+            (Flavour::MySql, "bigint", false),
+            (Flavour::MySql, "bigint unsigned", true),
+        ] {
+            let kind = ColumnType {
+                name: data_type.to_owned(),
+                ..ColumnType::default()
+            };
+            let column = KeyColumn {
+                fence: fence_of(&kind, flavour),
+                kind,
+                ..KeyColumn::default()
+            };
+            assert_eq!(column.may_end_at_fence(), may, "{data_type} {flavour:?}");
+        }
     }
 }

@@ -7,7 +7,6 @@ use keywright_store::switch::{Phase, Recorded, RuleName, Standing};
 
 use super::claim::Claim;
 use super::conduct::{ClientConnections, Conductor, changing, store_error};
-use super::fence::{Outcome, lift};
 use super::servers::{self, Server};
 use crate::schema::KeyColumn;
 
@@ -34,12 +33,12 @@ impl<C: ClientConnections> Conductor<C> {
                 servers::unknown_on(server, &self.config, &names, found, of_attempt).await?;
             self.may_leave(&unknown, standing)?;
             left.extend(unknown);
-            for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
-                let ask = async || self.board.is_in(attempt, Phase::Ending).await;
-                let lifted = lift(&mut server.conn, column, its.counter, ask).await?;
-                if is_over(&lifted, column)? {
-                    return Ok(());
-                }
+            let own = its.iter().filter(|(its, ..)| !its.was_fenced);
+            let tables: Vec<(&KeyColumn, u64)> =
+                own.map(|(its, _, column)| (column, its.counter)).collect();
+            let of = (attempt, Phase::Ending);
+            if self.lift_of_attempt(of, server, &tables).await?.is_none() {
+                return Ok(());
             }
         }
         let above = left.iter().map(|its| its.counter).max();
@@ -68,20 +67,21 @@ impl<C: ClientConnections> Conductor<C> {
             claim.take_over(&mut server.conn).await?;
             let names = changing(standing);
             let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
+            let mut tables = Vec::with_capacity(its.len());
             for (_, name, column) in &its {
                 let Some(next) = above.get(name).copied() else {
                     bail!("the bound above which {} goes on is not known", name.tables);
                 };
-                let ask = async || self.board.is_in(attempt, Phase::Closed).await;
-                let lifted = lift(&mut server.conn, column, next, ask).await?;
-                if is_over(&lifted, column)? {
-                    return Ok(());
-                }
-                if lifted == Outcome::Full {
-                    let (table, on) = (column.quoted_table(), &server.identity);
-                    full.push(format!("{table} on {on} (from {next} on)"));
-                }
+                tables.push((column, next));
             }
+            let of = (attempt, Phase::Closed);
+            let Some(its_full) = self.lift_of_attempt(of, server, &tables).await? else {
+                return Ok(());
+            };
+            full.extend(its_full.into_iter().map(|(column, next)| {
+                let (table, on) = (column.quoted_table(), &server.identity);
+                format!("{table} on {on} (from {next} on)")
+            }));
             let found = (recorded.as_slice(), its.as_slice());
             // Here a table is to lose the fence that it had before the attempt.
             let on_server = servers::unknown_on(server, &self.config, &names, found, |_| true);
@@ -189,12 +189,4 @@ fn tell_full(attempt: u64, full: &[String]) {
         "these tables are native again, and number no row: keys or rows reach the largest number of their column, so the server refuses each INSERT \
          without an id. Make the column larger, then set AUTO_INCREMENT to the number that is named here, if it is below"
     );
-}
-
-/// Whether somebody else has finished it.
-fn is_over(outcome: &Outcome, column: &KeyColumn) -> Result<bool> {
-    match outcome.obstacle(column) {
-        Some(why) => bail!(why),
-        None => Ok(*outcome == Outcome::Over),
-    }
 }

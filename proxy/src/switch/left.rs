@@ -7,7 +7,6 @@ use keywright_session::Mode;
 use keywright_store::switch::{InForce, Phase, RuleName, Standing};
 
 use super::conduct::{ClientConnections, Conductor, store_error};
-use super::fence::{Outcome, lift, not_altered};
 use super::servers::{self, Server, name_of};
 use crate::config::{Config, Configured};
 use crate::schema::{self, Extent, KeyColumn, may_share_tables};
@@ -15,7 +14,8 @@ use crate::schema::{self, Extent, KeyColumn, may_share_tables};
 impl<C: ClientConnections> Conductor<C> {
     /// Lifts fences of tables that are native again: a server that took over may not have heard of that. Those of a rule that has left the switch
     /// stay, whatever the store says of its name: it gives keys by itself. So do those of tables that a rule in force may be for, too: by other files it
-    /// may be their rule. `has_lifted` is set where some were.
+    /// may be their rule. Nor is anything done to tables of which is recorded that they number their rows natively: what looks like a fence is the end of
+    /// their counter, and rows that had its last ids may be gone. Those that are seen without a fence are recorded. `has_lifted` is set where some were lifted.
     ///
     /// # Errors
     /// The store fails, or a server, which keeps none from the others.
@@ -49,37 +49,19 @@ impl<C: ClientConnections> Conductor<C> {
         (names, standing): (&BTreeSet<RuleName>, &Standing),
         has_lifted: &mut bool,
     ) -> Result<Result<()>> {
-        let mut tables = servers::columns_of(server, &self.config, names).await?;
-        let identity = server.identity.clone();
-        tables.retain(|(_, column)| column.auto_increment && column.fenced);
-        let mut looked = Ok(());
-        for (name, column) in &tables {
-            let of_table = (name, column);
-            let Some(next) = next_of(of_table, (standing, identity.as_str())) else {
-                continue;
-            };
-            let ask = async || {
-                let now = self.board.standing().await?;
-                Ok(next_of(of_table, (&now, identity.as_str())) == Some(next))
-            };
-            match lift(&mut server.conn, column, next, ask).await {
-                Ok(Outcome::Done) => {
-                    tracing::info!(table = column.quoted_table(), "fence lifted");
-                    *has_lifted = true;
-                }
-                // The next look comes back to it.
-                Ok(Outcome::Over | Outcome::Blocked(_)) => {}
-                // Statements are not sent again for it: the server refuses them with or without a fence.
-                Ok(Outcome::Full) => {}
-                Ok(Outcome::NotAltered) => looked = looked.and(Err(anyhow!(not_altered(column)))),
-                Err(error) => {
-                    looked = looked.and(Err(error.into()));
-                    // The table's lock goes with the connection.
-                    servers::connect_again(server, &self.config).await?;
-                }
-            }
-        }
-        Ok(looked)
+        let tables = servers::columns_of(server, &self.config, names).await?;
+        // Behind the tables: what is recorded of one is forgotten before it is fenced.
+        let recorded = self.lifted_on(&server.identity).await?;
+        let there = (names, tables.as_slice());
+        let gone = self.forget_gone(server, there, &recorded).await;
+        let mut native = BTreeSet::new();
+        let of_tables = (tables.as_slice(), &recorded);
+        let to = (&mut native, has_lifted);
+        let lifted = self.lift_tables(server, of_tables, standing, to).await;
+        // Whatever has become of the others.
+        let of = (standing.attempt, Phase::None);
+        let noted = self.note_lifted(of, &server.identity, native).await;
+        Ok(lifted?.and(gone).and(noted))
     }
 }
 
@@ -90,7 +72,7 @@ fn is_native_again(rule: &InForce) -> bool {
 
 /// From where the counter of a native rule's table goes on once its fence is lifted; `None`: the fence stays. By other files another rule may have been the
 /// table's when it had keys: it goes on above those of all that are native again.
-fn next_of(
+pub(super) fn next_of(
     (name, column): (&RuleName, &KeyColumn),
     (standing, server): (&Standing, &str),
 ) -> Option<u64> {

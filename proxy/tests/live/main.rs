@@ -5,6 +5,7 @@
 mod barrier;
 mod clock;
 mod fence;
+mod lifted;
 mod not_switched;
 mod stalled;
 mod storm;

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use keywright_core::Tag;
 use keywright_proxy::config::Config;
 use keywright_proxy::in_force::{KeySpaces, Moves, Source};
-use keywright_proxy::schema::{Severity, Snapshot, Taken, diagnose, left_fences};
+use keywright_proxy::schema::{FenceRecord, Severity, Snapshot, Taken, diagnose, left_fences};
 use keywright_store::switch::{KeySpace, RuleName};
 
 use crate::build::{MARIADB, MYSQL, counted, snapshot, with_rules};
@@ -229,7 +229,7 @@ fn a_fence_of_a_rule_in_force_is_not_to_be_lifted() {
     let snapshot = orders(FENCE).unwrap();
     let set_by = || {
         let keys = KeySpace::Tag(Tag::parse("y").unwrap());
-        (name("Shop.Ord*"), keys)
+        FenceRecord::SetBy(name("Shop.Ord*"), keys)
     };
     // No program lifts it, whatever the rule here is.
     let found = left_fences(
@@ -264,6 +264,32 @@ fn a_full_column_has_no_fence_that_could_be_lifted() {
         let message = &found[0].message;
         assert_eq!(message.contains("is full"), is_full, "{message}");
         assert_eq!(message.contains("lift the fence"), !is_full, "{message}");
+    }
+}
+
+/// Nobody lifts it, and whoever did so at the end of the column would have the server make ids of rows that were deleted.
+#[test]
+fn what_looks_like_a_fence_that_was_lifted_may_be_the_end_of_a_column() {
+    for (largest, says, says_not) in [
+        (
+            7,
+            "then make the column larger. If the table has a fence again",
+            "is full",
+        ),
+        (2_147_483_647, "is full", "lift"),
+    ] {
+        let mut table = counted("orders", "int", 2_147_483_648);
+        table.largest = Some(largest);
+        let found = left_fences(
+            &snapshot(MARIADB, vec![table]),
+            &with_rules(&[ORDERS_OBSERVE]),
+            |_, is_kept| is_kept,
+            |_| Some(FenceRecord::Lifted),
+        );
+        assert_eq!(found.len(), 1, "{found:?}");
+        let message = &found[0].message;
+        assert!(message.contains(says), "{message}");
+        assert!(!message.contains(says_not), "{message}");
     }
 }
 
