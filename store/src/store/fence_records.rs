@@ -1,8 +1,8 @@
 //! The rows that say which tables have their fence by which rule: written, and deleted.
 
-use super::lifted::{forget, forget_of};
 use super::{Link, StoreError, Value, values};
 use crate::switch::fenced::FencedTable;
+use crate::switch::state::TableName;
 
 /// Rows that one statement writes at most.
 const ROWS_MAX: usize = 100;
@@ -25,7 +25,7 @@ pub(super) async fn record(table: &FencedTable, link: &mut Link) -> Result<(), S
     values.extend(values![&rule.tables, &rule.column, keys.to_string()]);
     link.change(write, values).await?;
     let name = (table.schema.clone(), table.table.clone());
-    forget(&table.server, &name, link).await
+    forget_lifted(&table.server, &name, link).await
 }
 
 /// The attempt is in force: of its tables these have their fence, by the rules that they have now.
@@ -35,7 +35,7 @@ pub(super) async fn record_all(
     link: &mut Link,
 ) -> Result<(), StoreError> {
     forget_tables(attempt, link).await?;
-    forget_of(attempt, link).await?;
+    forget_lifted_of(attempt, link).await?;
     for tables in tables.chunks(ROWS_MAX) {
         let rows = vec!["(?, ?, ?, ?, ?, ?)"; tables.len()].join(", ");
         let write = format!(
@@ -67,6 +67,32 @@ async fn forget_tables(attempt: u64, link: &mut Link) -> Result<(), StoreError> 
     let forget = "DELETE FROM keywright_fenced WHERE EXISTS (SELECT 1 FROM keywright_switch_table t \
                   WHERE t.server = keywright_fenced.server AND t.schema_name = keywright_fenced.schema_name \
                   AND t.table_name = keywright_fenced.table_name AND t.attempt = ?)";
+    link.change(forget, values![attempt]).await?;
+    Ok(())
+}
+
+/// What the row of a table whose fence was lifted is found by.
+pub(super) fn place_of(server: &str, (schema, table): &TableName) -> Vec<Value> {
+    values![server, schema, table]
+}
+
+/// A table is to be fenced: that its fence was lifted is forgotten.
+pub(super) async fn forget_lifted(
+    server: &str,
+    table: &TableName,
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    let forget =
+        "DELETE FROM keywright_lifted WHERE server = ? AND schema_name = ? AND table_name = ?";
+    link.change(forget, place_of(server, table)).await?;
+    Ok(())
+}
+
+/// The same of all tables of an attempt: they have keys from now on, or are to lose their fence.
+pub(super) async fn forget_lifted_of(attempt: u64, link: &mut Link) -> Result<(), StoreError> {
+    let forget = "DELETE FROM keywright_lifted WHERE EXISTS (SELECT 1 FROM keywright_switch_table t \
+                  WHERE t.server = keywright_lifted.server AND t.schema_name = keywright_lifted.schema_name \
+                  AND t.table_name = keywright_lifted.table_name AND t.attempt = ?)";
     link.change(forget, values![attempt]).await?;
     Ok(())
 }

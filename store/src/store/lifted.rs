@@ -9,8 +9,9 @@
 
 use std::collections::BTreeSet;
 
+use super::fence_records::{forget_lifted, place_of};
 use super::switch_rows::lock;
-use super::{Link, StoreError, Transaction, Value, column, values};
+use super::{Link, StoreError, Transaction, column, values};
 use crate::switch::state::{Phase, TableName};
 
 /// Rows that one statement writes at most.
@@ -67,7 +68,7 @@ impl NoteLifted {
             ));
             let mut values = Vec::new();
             for table in tables {
-                values.extend(place(&self.server, table));
+                values.extend(place_of(&self.server, table));
             }
             link.change(write, values).await?;
         }
@@ -86,34 +87,8 @@ impl Transaction<()> for ForgetLifted {
     /// Each by itself: what is still there is forgotten by the next look.
     async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
         for table in &self.tables {
-            forget(&self.server, table, link).await?;
+            forget_lifted(&self.server, table, link).await?;
         }
         Ok(())
     }
-}
-
-/// What a table's row is found by.
-fn place(server: &str, (schema, table): &TableName) -> Vec<Value> {
-    values![server, schema, table]
-}
-
-/// A table is to be fenced.
-pub(super) async fn forget(
-    server: &str,
-    table: &TableName,
-    link: &mut Link,
-) -> Result<(), StoreError> {
-    let forget =
-        "DELETE FROM keywright_lifted WHERE server = ? AND schema_name = ? AND table_name = ?";
-    link.change(forget, place(server, table)).await?;
-    Ok(())
-}
-
-/// The tables of an attempt have keys from now on, or are to lose their fence.
-pub(super) async fn forget_of(attempt: u64, link: &mut Link) -> Result<(), StoreError> {
-    let forget = "DELETE FROM keywright_lifted WHERE EXISTS (SELECT 1 FROM keywright_switch_table t \
-                  WHERE t.server = keywright_lifted.server AND t.schema_name = keywright_lifted.schema_name \
-                  AND t.table_name = keywright_lifted.table_name AND t.attempt = ?)";
-    link.change(forget, values![attempt]).await?;
-    Ok(())
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 
-use super::fence_records::record_all;
+use super::fence_records::{forget_lifted, forget_lifted_of, record_all};
 use super::gone_back::marked;
-use super::lifted::{forget, forget_of};
 use super::returned::discard_all;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::switch_snowflakes::{SNOWFLAKE_ID_MAX, bound_of_snowflakes, now_ms, raise_leases};
@@ -56,7 +55,7 @@ impl Transaction<bool> for Record {
             link.change(write, values).await?;
             // What was found there already stays: a native counter may have come to its end.
             if !was_fenced {
-                forget(server, &(schema.clone(), table.clone()), link).await?;
+                forget_lifted(server, &(schema.clone(), table.clone()), link).await?;
             }
         }
         link.end(stands).await?;
@@ -257,7 +256,7 @@ impl Commit {
             link.change(above, values).await?;
         }
         // Whatever was recorded before they had keys.
-        forget_of(self.attempt, link).await?;
+        forget_lifted_of(self.attempt, link).await?;
         set_phase(link, Phase::Closed).await
     }
 
