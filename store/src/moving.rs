@@ -148,7 +148,8 @@ impl Refused {
                 ),
             )
             .hint(
-                "move it back from there; if that life is over, or the database is lost: --heir-lost --above ID, with the largest id that it may have issued",
+                "move it back from there, also after its server was restarted; only if that database is lost, and no copy of it issues ids: --heir-lost --above ID, with the largest id \
+                 that it may have issued",
             ),
             Self::OlderCatalogue { known, number } => Failure::new(
                 Cause::TagMoved,
