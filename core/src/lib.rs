@@ -70,7 +70,7 @@ pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};
 pub use generation::Generation;
 pub use hiding::{Fingerprint, HideBits, HideError, HideKey, Hiding};
 pub use key::KeyBatch;
-pub use key_space::key_space_mark;
+pub use key_space::{key_space_mark, written_key_space_mark};
 pub use layout::{
     BeforeEpoch, DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem,
     LayoutTimeError, Preset, TimeLeft, WorkerId, WorkerIdError,

@@ -354,7 +354,7 @@ COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
 
 -- For the program that feeds; see docs/postgres/feeding.md. They concern all databases of the server.
 CREATE FUNCTION keywright.await_demand(tags text[], snowflake boolean DEFAULT false, OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,
-        OUT sequence oid, OUT tag text, OUT wanted bigint, OUT above bigint) RETURNS SETOF record
+        OUT sequence oid, OUT tag text, OUT wanted bigint, OUT above bigint, OUT key_space bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_await_demand_wrapper';
 COMMENT ON FUNCTION keywright.await_demand(text[], boolean) IS
     'those of the fed tags named, of all databases, that want ids: at once if there are any or, with snowflake, time_demand has some, else after a second; each is told to one caller';
@@ -365,10 +365,10 @@ CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid
 COMMENT ON FUNCTION keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint) IS
     'hands over ids that a store reserved for good and that are handed over nowhere else, at once; a rollback does not undo it';
 
-CREATE FUNCTION keywright.handed_over(tags text[], OUT tag text, OUT last bigint) RETURNS SETOF record
+CREATE FUNCTION keywright.handed_over(tags text[], OUT tag text, OUT last bigint, OUT key_space bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_handed_over_wrapper';
 COMMENT ON FUNCTION keywright.handed_over(text[]) IS
-    'the largest id handed over for each of these fed tags, in any database: a store that reserved less has gone back';
+    'the largest id handed over for each of these fed tags and key spaces, in any database: a store that reserved less has gone back';
 
 CREATE FUNCTION keywright.time_demand(OUT incarnation text, OUT system text, OUT database oid, OUT sequence oid, OUT layout text,
         OUT ask bigint, OUT worker_id integer, OUT until_ms bigint, OUT handed boolean, OUT key_space bigint, OUT now_ms bigint) RETURNS SETOF record

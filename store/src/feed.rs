@@ -2,8 +2,10 @@
 //!
 //! A server says what it wants; the range is reserved, and only when that commit is known is it handed over, once, for the incarnation that
 //! asked. Whatever becomes of the hand-over, the range counts as used: it is never handed back, and never sent a second time. So it does
-//! not matter how many programs feed a server, nor when they end.
+//! not matter how many programs feed a server, nor when they end. Nothing is reserved where it is known that nobody would take it: by a user who
+//! may not feed, or of another key space than the database has.
 
+mod demand;
 mod feeder;
 mod server;
 mod time;
@@ -24,10 +26,12 @@ use crate::failure::Failure;
 use crate::reserve::StepTrack;
 use crate::settings::{FeedSettings, Limits, SnowflakeSettings};
 use crate::store::Store;
-use crate::store::tag_request::{Granted, ReservationRequest};
+use crate::store::fed_ids::{HandedIds, JudgeHanded, ReportBehind};
+use crate::store::tag_request::{Granted, Receiver, ReservationRequest};
+use demand::Demand;
 pub use feeder::FeedStats;
 pub(crate) use feeder::Feeder;
-use server::{Demand, Refused, Server};
+use server::{Refused, Server};
 use trouble::Subject;
 
 /// Who wants something is told of again within seconds; who was not for so long wants nothing any more.
@@ -122,23 +126,62 @@ pub(crate) async fn handed_over(
     store: &Store,
 ) -> Result<Vec<(Tag, u64)>, Failure> {
     let server = Server::connect(settings).await?;
-    note_handed_over(&server, store).await
+    let all = note_handed_over(&server, store).await?.into_iter();
+    Ok(all.map(|its| (its.tag, its.last)).collect())
 }
 
-async fn note_handed_over(server: &Server, store: &Store) -> Result<Vec<(Tag, u64)>, Failure> {
+/// The same before a program gives anything, which has all others know where the store has gone back.
+pub(crate) async fn learn(settings: &FeedSettings, store: &Arc<Store>) -> Result<(), Failure> {
+    let server = Server::connect(settings).await?;
+    learn_from(&server, store).await
+}
+
+/// This program goes by all of it, also where nobody knows of which key space it is, or it is of another: of a store that was made anew it gives nothing
+/// before somebody has raised the tag above.
+async fn note_handed_over(server: &Server, store: &Store) -> Result<Vec<HandedIds>, Failure> {
     for (key_space, handed) in server.handed_time().await? {
         store.note_handed(key_space, handed);
     }
-    let last_ids = server.handed_over().await?;
-    for (tag, last) in &last_ids {
-        store.note_seen(tag, last.saturating_add(1));
+    let all = server.handed_over().await?;
+    for handed in &all {
+        store.note_seen(&handed.tag, handed.bound());
     }
-    Ok(last_ids)
+    Ok(all)
 }
 
-/// Whether a server can be fed.
-pub(crate) async fn check(settings: &FeedSettings) -> Result<(), Failure> {
-    Server::connect(settings).await?.may_feed().await
+/// Other programs are told of what is of the tag's own key space.
+async fn learn_from(server: &Server, store: &Arc<Store>) -> Result<(), Failure> {
+    let mut tags = Vec::new();
+    for handed in note_handed_over(server, store).await? {
+        if let Some(mark) = handed.key_space {
+            store.note_fed(&handed.tag, (mark, handed.bound()));
+            tags.push(handed.tag);
+        }
+    }
+    // A store that is away is asked when it is back.
+    if !tags.is_empty() && store.is_up() != Some(false) {
+        let report = ReportBehind {
+            store: Arc::clone(store),
+            tags,
+        };
+        let _ = store.run(report).await;
+    }
+    Ok(())
+}
+
+/// What is in the way of feeding a server; the store is told nothing.
+pub(crate) async fn check(
+    settings: &FeedSettings,
+    store: &Arc<Store>,
+) -> Result<Vec<Failure>, Failure> {
+    let server = Server::connect(settings).await?;
+    server.may_feed().await?;
+    let judge = JudgeHanded {
+        store: Arc::clone(store),
+        handed: server.handed_over().await?,
+    };
+    // That it cannot be asked is told elsewhere.
+    Ok(store.run(judge).await.unwrap_or_default())
 }
 
 struct Feeding {
@@ -163,7 +206,8 @@ impl Feeding {
     async fn feed(&mut self, backoff: &mut Backoff) -> Result<(), Failure> {
         let feeder = Arc::clone(&self.feeder);
         let server = Server::connect(&feeder.settings).await?;
-        note_handed_over(&server, &self.store).await?;
+        learn_from(&server, &self.store).await?;
+        server.may_feed().await?;
         while !self.is_closed() {
             let demands = server.await_demand().await?;
             feeder.is_up.store(true, Ordering::Relaxed);
@@ -172,7 +216,7 @@ impl Feeding {
             self.databases.retain(|_, pause| !pause.is_forgotten());
             let tags = demands
                 .iter()
-                .map(|demand| Subject::Tag(demand.tag.clone()));
+                .flat_map(|demand| [Subject::Tag(demand.tag.clone()), demand.subject()]);
             let databases = times.iter().map(|demand| demand.subject(None));
             feeder.wanted_by(tags.chain(databases));
             for demand in demands {
@@ -197,8 +241,22 @@ impl Feeding {
         if !known.pause.is_over() {
             return Ok(());
         }
+        let of_database = demand.subject();
         let served = match reserve(&self.store, known, demand).await {
-            Ok(granted) => hand_over(&feeder, server, demand, &granted).await?,
+            Ok(granted) => {
+                let taken = hand_over(&feeder, server, demand, &granted).await?;
+                match taken {
+                    Ok(()) => feeder.succeeded(&of_database),
+                    // Else ranges would be lost, one after the other, to a user who may not feed any more.
+                    Err(_) => server.may_feed().await?,
+                }
+                taken
+            }
+            // Nothing was reserved, and other databases may have the tag.
+            Err(failure) if failure.cause() == Cause::HandOverRefused => {
+                feeder.failed(&of_database, &failure);
+                return Ok(());
+            }
             Err(failure) => Err(failure),
         };
         let subject = Subject::Tag(demand.tag.clone());
@@ -232,6 +290,9 @@ async fn reserve_of(
         0 => 0,
         above => above.saturating_add(1),
     };
+    if let Some(mark) = demand.key_space.filter(|_| seen > 0) {
+        store.note_fed(&demand.tag, (mark, seen));
+    }
     let request = ReservationRequest {
         store,
         tag: &demand.tag,
@@ -248,6 +309,9 @@ async fn reserve_of(
         right: None,
         // The databases would need the key as well.
         hiding: None,
+        receiver: Some(Receiver {
+            mark: demand.key_space,
+        }),
     };
     let answer = store.run(request).await;
     match answer.map_err(|error| store.failure(&error))? {

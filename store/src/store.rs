@@ -3,8 +3,10 @@
 pub(crate) mod advance;
 pub(crate) mod assigned_admin;
 pub(crate) mod assigned_rows;
+mod bounds;
 pub(crate) mod bucket_admin;
 mod bucket_rows;
+pub(crate) mod fed_ids;
 mod fed_look;
 mod fed_recorded;
 pub(crate) mod fed_rows;
@@ -59,6 +61,7 @@ use keywright_core::Tag;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
+use bounds::Bounds;
 use turns::Turns;
 
 pub(crate) use crate::engine::Link;
@@ -80,9 +83,6 @@ const RESTORED_MS_MAX: u64 = 60_000;
 
 /// The part of a limit that is left to the transaction, however long it had to wait for one of the store's connections: this divides it.
 const LEFT_DIVISOR: u64 = 4;
-
-/// The largest bound of each tag that was seen, with the key space of which it is.
-type Bounds = HashMap<Tag, (String, u64)>;
 
 /// The store, and connections to it. Every transaction runs on the store's own thread.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ pub(crate) struct Store {
     pub(crate) turns: Turns,
     /// The largest bound of each tag that this program has seen, whoever in it reserved: as the first id that was not.
     seen: Mutex<HashMap<Tag, u64>>,
-    /// The same with the key space of which it is, also by what a file of this machine says.
+    /// The same with the key space of which it is, also by what a file of this machine says, and servers that are fed.
     bounds: Mutex<Bounds>,
     pub(crate) losses: Losses,
     /// Whether this program ever had a lease of a worker id.

@@ -15,7 +15,7 @@ use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::manage::definition::{Definition, ID_MAX};
 use crate::manage::feed_time;
-use crate::manage::hand_over::{TOLD_MS_MAX, hex};
+use crate::manage::hand_over::{TOLD_MS_MAX, hex, known_key_space};
 use crate::manage::tags::{self, Kind};
 use crate::refill::fed;
 use crate::server::clock;
@@ -60,6 +60,7 @@ type Demands = TableIterator<
         name!(tag, String),
         name!(wanted, i64),
         name!(above, i64),
+        name!(key_space, Option<i64>),
     ),
 >;
 
@@ -104,6 +105,7 @@ fn keywright_await_demand(tags: Option<Array<'_, &str>>, snowflake: Option<bool>
                 .load(Ordering::Relaxed)
                 .saturating_sub(1)
                 .cast_signed(),
+            known_key_space(fed.key_space.load(Ordering::Relaxed)),
         )
     }))
 }
@@ -143,10 +145,17 @@ fn untold(tags: &HashSet<&str>) -> Vec<(Attached<TagSlot>, TagKey)> {
     all.map(|(tag, key, _)| (tag, key)).collect()
 }
 
-type LastIds = TableIterator<'static, (name!(tag, String), name!(last, i64))>;
+type LastIds = TableIterator<
+    'static,
+    (
+        name!(tag, String),
+        name!(last, i64),
+        name!(key_space, Option<i64>),
+    ),
+>;
 
 /// The largest id that each of the tags named was handed, over all databases of the server, needed or not: in this life of its memory, or
-/// before it as far as a database that has asked knows.
+/// before it as far as a database that has asked knows. Of each key space by itself: databases may have had ids of several stores.
 #[pg_extern(sql = false)]
 fn keywright_handed_over(tags: Option<Array<'_, &str>>) -> LastIds {
     let found = || {
@@ -155,17 +164,23 @@ fn keywright_handed_over(tags: Option<Array<'_, &str>>) -> LastIds {
         let tags: HashSet<&str> = named.iter().flatten().collect();
         let mut last_ids = BTreeMap::new();
         for (tag, key) in directory::slots::<TagSlot>(|_, key| key.source() == Source::Fed) {
-            let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
             let name = key.tag();
-            if floor > 0 && tags.contains(name.as_str()) && !reuse::is_closed(tag.slot) {
-                let last: &mut u64 = last_ids.entry(name).or_default();
-                *last = floor.saturating_sub(1).max(*last);
+            if !tags.contains(name.as_str()) || reuse::is_closed(tag.slot) {
+                continue;
+            }
+            // Else its place went to another tag meanwhile.
+            if let Some((handed, key_space)) = tag.slot.fed.handed().filter(|_| tag.is_current()) {
+                let last: &mut u64 = last_ids.entry((name, key_space)).or_default();
+                *last = handed.max(*last);
             }
         }
         Ok::<_, Failure>(last_ids)
     };
     let last_ids = found().or_raise().into_iter();
-    TableIterator::new(last_ids.map(|(tag, last)| (tag, last.cast_signed())))
+    TableIterator::new(
+        last_ids
+            .map(|((tag, key_space), last)| (tag, last.cast_signed(), known_key_space(key_space))),
+    )
 }
 
 /// A range that a store reserved for good, and for which tag of which incarnation.

@@ -15,7 +15,7 @@ use crate::catalog::{cached, node, sequences, tables};
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::register;
-use crate::manage::hand_over::{TOLD_MS_MAX, hex};
+use crate::manage::hand_over::{TOLD_MS_MAX, hex, known_key_space};
 use crate::refill::{fed, fed_mark};
 use crate::server::role::AsOwner;
 use crate::server::{changes, clock, cluster, sequence, text};
@@ -143,18 +143,13 @@ fn keywright_time_demand() -> Demands {
                 floor.map(|(worker, _)| worker.cast_signed()),
                 floor.map(|(_, until_ms)| until_ms),
                 taken > 0,
-                known(fed.key_space.load(Ordering::Relaxed)),
+                known_key_space(fed.key_space.load(Ordering::Relaxed)),
                 readings.wall_ms,
             ));
         }
         Ok::<_, Failure>(rows)
     };
     TableIterator::new(found().or_raise())
-}
-
-/// A key space as SQL tells it; none where it is not known.
-fn known(key_space: u64) -> Option<i64> {
-    (key_space > 0).then(|| key_space.cast_signed())
 }
 
 type Untils = TableIterator<
@@ -180,7 +175,7 @@ fn keywright_handed_time() -> Untils {
             Some((
                 worker.cast_signed(),
                 until_ms,
-                known(fed.handed_key_space()),
+                known_key_space(fed.handed_key_space()),
             ))
         });
         Ok::<Vec<_>, Failure>(floors.collect())

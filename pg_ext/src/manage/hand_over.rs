@@ -9,6 +9,11 @@ use crate::server::text;
 /// After so long without a hand-over another call is told of the same again.
 pub const TOLD_MS_MAX: u64 = 2_000;
 
+/// A key space as SQL tells it; none where it is not known.
+pub fn known_key_space(mark: u64) -> Option<i64> {
+    (mark > 0).then(|| mark.cast_signed())
+}
+
 /// 128 bits, as they are written.
 pub fn hex(value: Option<&[u8]>, what: &str) -> Result<u128, Failure> {
     const DIGITS: usize = 32;

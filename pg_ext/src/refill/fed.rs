@@ -27,6 +27,9 @@ use crate::shmem::tag_slot::{HandedOver, TagSlot};
 use crate::shmem::{directory, reuse};
 use crate::{arguments, guard, settings};
 
+/// Where it stands what to do when the store of before is lost.
+pub const LOST_STORE: &str = "\"Databases that were fed\" in docs/operations/store.md";
+
 /// A program that has not asked what is wanted for so long is probably away, milliseconds.
 pub const ASKED_MS_MAX: u64 = 10_000;
 
@@ -124,7 +127,7 @@ fn ask(entry: &TagEntry, ids: u64, feeding: Feeding, _held: &Held<'_>) {
         .store(u64::try_from(key_space).unwrap_or(0), Ordering::Relaxed);
     // What the tag issued before its creation was rolled back and done again counts, too.
     let had = end_of(last).max(tag_siblings::highest(entry.key));
-    fed.floor.fetch_max(had, Ordering::Relaxed);
+    fed.floor.fetch_max(had, Ordering::Release);
     let before = fed.wanted.fetch_max(ids, Ordering::Release);
     if before < ids {
         fed.told_boot_ms.store(0, Ordering::Relaxed);
@@ -212,8 +215,8 @@ pub fn handed_over_to(id: i32) -> Option<i64> {
     let (tag, _) = fed
         .into_iter()
         .find(|(tag, _)| !reuse::is_closed(tag.slot))?;
-    let floor = tag.slot.fed.floor.load(Ordering::Relaxed);
-    (floor > 0).then(|| floor.saturating_sub(1).cast_signed())
+    let (last, _) = tag.slot.fed.handed()?;
+    Some(last.cast_signed())
 }
 
 /// The failure of a tag that was fed from one store and is handed ids of another.
@@ -224,7 +227,7 @@ pub fn another_key_space(tag: &str) -> Failure {
     )
     .detail("The store is another one, or the tag was made anew in it; its ids may repeat those that were issued here.")
     .hint(format!(
-        "Feed it from the store of before. If no id of before is kept anywhere, run SELECT keywright.drop_tag('{tag}') and \
+        "Feed it from the store of before. If that is lost: {LOST_STORE}. If no id of before is kept anywhere, run SELECT keywright.drop_tag('{tag}') and \
          SELECT keywright.create_fed_tag('{tag}', forget_issued => true)."
     ))
 }

@@ -13,6 +13,7 @@ use crate::durable::flush;
 use crate::durable::turn::Urgency;
 use crate::failure::Failure;
 use crate::identity::{numbers, register};
+use crate::refill::fed::LOST_STORE;
 use crate::server::role::AsOwner;
 use crate::server::sequence;
 use crate::settings;
@@ -84,7 +85,9 @@ pub fn another_key_space() -> Failure {
         "snowflake ids were handed time of another key space than before",
     )
     .detail("The store is another one, or was made anew; its ids may repeat those that were issued here.")
-    .hint("Feed this database from the store of before.")
+    .hint(format!(
+        "Feed this database from the store of before. If that is lost: {LOST_STORE}."
+    ))
 }
 
 /// Before the first id is published the database knows for good of which key space it is.

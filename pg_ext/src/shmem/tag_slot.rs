@@ -58,7 +58,8 @@ impl Fed {
         self.next_start.store(range.start, Ordering::Relaxed);
         self.next_key_space
             .store(range.key_space, Ordering::Relaxed);
-        self.floor.fetch_max(range.end, Ordering::Relaxed);
+        // Whoever reads it knows the key space.
+        self.floor.fetch_max(range.end, Ordering::Release);
         self.wanted.store(0, Ordering::Relaxed);
         self.told_boot_ms.store(0, Ordering::Relaxed);
         self.next_end.store(range.end, Ordering::Release);
@@ -67,6 +68,17 @@ impl Fed {
     /// The range is in use, or worthless.
     pub fn clear(&self, _held: &Held<'_>) {
         self.next_end.store(0, Ordering::Release);
+    }
+
+    /// The largest id that was handed over, or issued before as far as the database knows, and its key space: the one that the database knows, or that of
+    /// what it uses next; 0: not known. `None`: no such id is known.
+    pub fn handed(&self) -> Option<(u64, u64)> {
+        let floor = self.floor.load(Ordering::Acquire);
+        let key_space = match self.key_space.load(Ordering::Relaxed) {
+            0 => self.next_key_space.load(Ordering::Relaxed),
+            known => known,
+        };
+        (floor > 0).then(|| (floor.saturating_sub(1), key_space))
     }
 
     pub(super) fn numbers(&self) -> [&AtomicU64; 8] {

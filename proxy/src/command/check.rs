@@ -213,13 +213,10 @@ async fn of_stores(configured: &Config, config: &Config, keys: &Keys) -> Vec<Rep
         told.push(Reported::new(Some(place), severity, finding.message));
     }
     for feed in &config.feeds {
-        if let Err(failure) = keys.check_feed(feed).await {
-            let place = format!("feed {}", feed.address());
-            told.push(Reported::new(
-                Some(&place),
-                Severity::Error,
-                failure.to_string(),
-            ));
+        let place = format!("feed {}", feed.address());
+        for failure in keys.check_feed(feed).await {
+            let message = failure.to_string();
+            told.push(Reported::new(Some(&place), Severity::Error, message));
         }
     }
     told

@@ -2,26 +2,27 @@
 
 use std::time::Duration;
 
-use keywright_core::{Cause, Layout, Tag};
+use keywright_core::{Cause, Tag};
 use tokio::time::timeout;
 
-use super::trouble::{Database, Subject};
+use super::demand::{Demand, Place, TimeDemand, demand, tag, time_demand};
 use crate::engine::error::StoreError;
 use crate::engine::postgres::PostgresLink;
 use crate::engine::value::{Row, Value, column, values};
 use crate::failure::Failure;
 use crate::lease::fed::Handed;
 use crate::settings::FeedSettings;
+use crate::store::fed_ids::HandedIds;
 use crate::store::fed_rows::GrantedTime;
 use crate::store::tag_request::Granted;
 
 /// All as text or bigint: the types of the server's own object ids are its business.
-const AWAIT_DEMAND: &str = "SELECT incarnation, database::text, extension::text, generation::bigint, sequence::text, tag, wanted, above \
+const AWAIT_DEMAND: &str = "SELECT incarnation, database::text, extension::text, generation::bigint, sequence::text, tag, wanted, above, key_space \
                             FROM keywright.await_demand(?, ?)";
 
 const FEED_TAG: &str = "SELECT keywright.feed_tag(?, ?, ?, ?, ?, ?, ?, ?, ?)::text";
 
-const HANDED_OVER: &str = "SELECT tag, last FROM keywright.handed_over(?)";
+const HANDED_OVER: &str = "SELECT tag, last, key_space FROM keywright.handed_over(?)";
 
 const TIME_DEMAND: &str = "SELECT incarnation, system, database::text, sequence::text, layout, ask, worker_id, until_ms, handed, key_space, now_ms \
                            FROM keywright.time_demand()";
@@ -43,73 +44,6 @@ const MAY_FEED: &str = "SELECT pg_catalog.has_function_privilege('keywright.awai
                         AND pg_catalog.has_function_privilege('keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint)', 'EXECUTE') \
                         AND pg_catalog.has_function_privilege('keywright.handed_over(text[])', 'EXECUTE') \
                         AS may, pg_catalog.pg_is_in_recovery() AS is_standby";
-
-/// What a tag of one incarnation wants.
-#[derive(Debug)]
-pub(super) struct Demand {
-    /// Which slot of the server's memory it is, in the server's own words.
-    place: Place,
-    pub(super) tag: Tag,
-    /// How many ids.
-    pub(super) wanted: u64,
-    /// The largest id that the server knows of.
-    pub(super) above: u64,
-}
-
-#[derive(Debug)]
-struct Place {
-    incarnation: String,
-    database: String,
-    extension: String,
-    generation: i64,
-    sequence: String,
-}
-
-/// What a database of one incarnation wants whose snowflake ids are fed.
-#[derive(Debug)]
-pub(super) struct TimeDemand {
-    incarnation: String,
-    system: String,
-    database: String,
-    sequence: String,
-    /// The layout of its ids, as text.
-    layout_text: String,
-    ask: i64,
-    pub(super) layout: Layout,
-    /// What it was handed last, and whether that was in this life of its memory.
-    pub(super) handed: Option<(Handed, bool)>,
-    /// The mark of the key space that it is of, if it knows.
-    pub(super) key_space: Option<u64>,
-    /// The server's clock, unix milliseconds.
-    pub(super) now_ms: i64,
-}
-
-impl TimeDemand {
-    /// Whose the lease is: 64 characters at most, which is the room for it in the store.
-    pub(super) fn owner(&self) -> String {
-        let Self {
-            system,
-            database,
-            incarnation,
-            ..
-        } = self;
-        format!("{system} {database} {incarnation}")
-    }
-
-    /// What troubles of it concern.
-    pub(super) fn subject(&self, name: Option<String>) -> Subject {
-        Subject::Database(Database {
-            owner: self.owner(),
-            oid: self.database.clone(),
-            name,
-        })
-    }
-
-    /// The owner for people.
-    pub(super) fn holder(&self, address: &str) -> String {
-        format!("database {} of {address}", self.database)
-    }
-}
 
 /// The server does not take what it was handed.
 #[derive(Debug)]
@@ -191,14 +125,20 @@ impl Server {
         demands.map_err(|error| failure(&self.address, &error))
     }
 
-    /// The largest id that it was handed of each tag, as far as it knows.
-    pub(super) async fn handed_over(&self) -> Result<Vec<(Tag, u64)>, Failure> {
+    /// The largest id that it was handed of each tag, of each key space, as far as it knows.
+    pub(super) async fn handed_over(&self) -> Result<Vec<HandedIds>, Failure> {
         let rows = self.ask(HANDED_OVER, values![self.tags.as_str()]).await;
-        let last_ids = rows.and_then(|rows| {
-            let last_id = |row| Ok((tag(row)?, column(row, "last")?));
-            rows.iter().map(last_id).collect()
+        let all = rows.and_then(|rows| {
+            let handed = |row| {
+                Ok(HandedIds {
+                    tag: tag(row)?,
+                    last: column(row, "last")?,
+                    key_space: column(row, "key_space")?,
+                })
+            };
+            rows.iter().map(handed).collect()
         });
-        last_ids.map_err(|error| failure(&self.address, &error))
+        all.map_err(|error| failure(&self.address, &error))
     }
 
     /// Hands a range over.
@@ -316,58 +256,6 @@ fn array(tags: &[Tag]) -> String {
     format!("{{{}}}", quoted.join(","))
 }
 
-fn tag(row: &Row) -> Result<Tag, StoreError> {
-    let tag: String = column(row, "tag")?;
-    Tag::parse(&tag).map_err(|_| StoreError::Column {
-        column: "tag".to_owned(),
-        value: tag,
-    })
-}
-
-fn demand(row: &Row) -> Result<Demand, StoreError> {
-    Ok(Demand {
-        place: Place {
-            incarnation: column(row, "incarnation")?,
-            database: column(row, "database")?,
-            extension: column(row, "extension")?,
-            generation: column(row, "generation")?,
-            sequence: column(row, "sequence")?,
-        },
-        tag: tag(row)?,
-        wanted: column(row, "wanted")?,
-        above: column(row, "above")?,
-    })
-}
-
-fn time_demand(row: &Row) -> Result<TimeDemand, StoreError> {
-    let layout_text: String = column(row, "layout")?;
-    let layout = Layout::parse(&layout_text).map_err(|_| StoreError::Column {
-        column: "layout".to_owned(),
-        value: layout_text.clone(),
-    })?;
-    let worker_id: Option<u32> = column(row, "worker_id")?;
-    let until_ms: Option<i64> = column(row, "until_ms")?;
-    let is_of_this_life = column::<i64>(row, "handed")? != 0;
-    Ok(TimeDemand {
-        incarnation: column(row, "incarnation")?,
-        system: column(row, "system")?,
-        database: column(row, "database")?,
-        sequence: column(row, "sequence")?,
-        layout_text,
-        ask: column(row, "ask")?,
-        layout,
-        handed: worker_id.zip(until_ms).map(|(worker_id, until_ms)| {
-            let handed = Handed {
-                worker_id,
-                until_ms,
-            };
-            (handed, is_of_this_life)
-        }),
-        key_space: column(row, "key_space")?,
-        now_ms: column(row, "now_ms")?,
-    })
-}
-
 fn failure(address: &str, error: &StoreError) -> Failure {
     let failure = Failure::new(
         Cause::UpstreamUnreachable,
@@ -389,27 +277,4 @@ fn refused(address: &str, error: &StoreError) -> Failure {
         Cause::HandOverRefused,
         format!("the server at {address} does not take what it was handed: {error}"),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_owner_has_room_in_every_store() {
-        let demand = TimeDemand {
-            incarnation: format!("{:032x}", u128::MAX),
-            system: u64::MAX.to_string(),
-            database: u32::MAX.to_string(),
-            sequence: u32::MAX.to_string(),
-            layout_text: "twitter".to_owned(),
-            ask: i64::MAX,
-            layout: Layout::parse("twitter").unwrap(),
-            handed: None,
-            key_space: None,
-            now_ms: 0,
-        };
-        // VARCHAR(64) in sql/mysql/keywright_store.sql.
-        assert!(demand.owner().len() <= 64, "{}", demand.owner());
-    }
 }

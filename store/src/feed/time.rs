@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 
 use tracing::debug;
 
-use super::server::{Refused, Server, TimeDemand};
+use super::demand::TimeDemand;
+use super::server::{Refused, Server};
 use super::{Feeding, Pause};
 use crate::failure::Failure;
 use crate::lease::fed::TimeAsker;
@@ -26,7 +27,13 @@ impl Feeding {
             return Ok(());
         }
         let served = match self.grant(demand).await {
-            Ok(granted) => self.hand_time_over(server, demand, &granted).await?,
+            Ok(granted) => {
+                let taken = self.hand_time_over(server, demand, &granted).await?;
+                if taken.is_err() {
+                    server.may_feed().await?;
+                }
+                taken
+            }
             Err(failure) => Err(failure),
         };
         let Err(failure) = served else {

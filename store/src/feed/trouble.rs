@@ -22,6 +22,8 @@ pub(super) enum Subject {
     Connection,
     /// One tag.
     Tag(Tag),
+    /// One tag of one database, by its object id on the server. Others that have the tag may be fed.
+    TagOf(Tag, String),
     /// One database whose snowflake ids are fed.
     Database(Database),
 }
@@ -73,6 +75,10 @@ impl fmt::Display for Subject {
         match self {
             Self::Connection => formatter.write_str("connection"),
             Self::Tag(tag) => write!(formatter, "tag \"{tag}\""),
+            Self::TagOf(tag, oid) => write!(
+                formatter,
+                "tag \"{tag}\" of the database with object id {oid}, see pg_database"
+            ),
             Self::Database(database) => database.fmt(formatter),
         }
     }
@@ -248,6 +254,11 @@ mod tests {
         assert_eq!(
             unnamed.to_string(),
             "database with object id 17448, see pg_database (77 17448 ab)"
+        );
+        let of_one = Subject::TagOf(Tag::parse("orders").unwrap(), "17448".to_owned());
+        assert_eq!(
+            of_one.to_string(),
+            "tag \"orders\" of the database with object id 17448, see pg_database"
         );
         // Who is fed again, or wants nothing any more, is told by the name that was found when it failed.
         let mut troubles = Troubles::default();

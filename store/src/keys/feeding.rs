@@ -31,20 +31,19 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether a server can be fed: is it there, has the database the extension, and may the user feed.
-    ///
-    /// # Errors
-    /// What is in the way.
-    pub async fn check_feed(&self, settings: &FeedSettings) -> Result<(), Failure> {
-        let settings = settings.clone();
+    /// What is in the way of feeding a server: is it there, has the database the extension, may the user feed, and does the store say no less than it
+    /// was handed. Changes nothing.
+    pub async fn check_feed(&self, settings: &FeedSettings) -> Vec<Failure> {
+        let (settings, store) = (settings.clone(), Arc::clone(&self.0.store));
         let check = self
             .0
             .runtime
-            .spawn(async move { feed::check(&settings).await });
-        check.await.unwrap_or_else(broken_off)
+            .spawn(async move { feed::check(&settings, &store).await });
+        let found = check.await.unwrap_or_else(broken_off);
+        found.unwrap_or_else(|failure| vec![failure])
     }
 
-    /// The largest id of each tag that a server was handed. From here on a store that reserved less counts as one that has gone back.
+    /// The largest id of each tag that a server was handed. To this program, a store that reserved less counts as one that has gone back from here on.
     ///
     /// # Errors
     /// The server cannot be asked.
@@ -54,6 +53,20 @@ impl Keys {
             .0
             .runtime
             .spawn(async move { feed::handed_over(&settings, &store).await });
+        ask.await.unwrap_or_else(broken_off)
+    }
+
+    /// The same before the program gives anything. Where the store reserved less, its tags say so from here on, so that no other program reserves of them
+    /// either.
+    ///
+    /// # Errors
+    /// The server cannot be asked.
+    pub async fn learn_handed(&self, settings: &FeedSettings) -> Result<(), Failure> {
+        let (settings, store) = (settings.clone(), Arc::clone(&self.0.store));
+        let ask = self
+            .0
+            .runtime
+            .spawn(async move { feed::learn(&settings, &store).await });
         ask.await.unwrap_or_else(broken_off)
     }
 

@@ -7,7 +7,7 @@ use keywright_core::{Cause, Layout};
 use super::fed_recorded::Recorded;
 use super::lease_rows::{all_rows, lock_all};
 use super::look_back::begin_looked_at;
-use super::tag_denied::settling;
+use super::tag_denied::{OF_ANOTHER_STORE, settling};
 use super::worker_id_rows::{self, differs};
 use super::worker_row::NewOwner;
 use super::{Link, Store, StoreError, Transaction, column, values};
@@ -231,7 +231,7 @@ fn another_key_space() -> Failure {
         Cause::HandOverRefused,
         "the database was handed time for snowflake ids out of another store, or out of this one before it was made anew",
     )
-    .hint("Feed it from the store of before; its ids may repeat those that this one would give.")
+    .hint(OF_ANOTHER_STORE)
 }
 
 fn failure(no_time: &NoTime) -> Failure {

@@ -8,12 +8,13 @@ use keywright_core::residue::Residue;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
+use super::bounds::Bounds;
 use super::fed_look::compare_handed;
 use super::former::read_any_row;
 use super::gone_back::{GoneBack, Untold, behind, failure, marked};
 use super::tag_read::key_space;
 use super::uptime::{Uptime, uptime};
-use super::{Bounds, Link, Row, Store, StoreError, Transaction, column, values};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::reserve::{TagRow, has_gone_back};
 
 /// How often a program looks whether its connection to the store is still there, milliseconds.
@@ -26,7 +27,7 @@ pub(super) const SETTLE_MS: u64 = 1_500;
 /// How often a program compares rows with what it has seen, while no connection is lost, milliseconds.
 const COMPARE_MS: u64 = 1_000;
 /// So many tags each time.
-const COMPARE_TAGS_MAX: usize = 200;
+pub(super) const COMPARE_TAGS_MAX: usize = 200;
 /// What is read of them.
 const COMPARED: &str = "tag, hi, key_space_id, server";
 
@@ -130,30 +131,38 @@ impl Transaction<Option<Tag>> for Comparison {
             link.begin().await?;
             link.rollback().await?;
         }
-        if link.ranges().is_some() || !self.store.dialect.is_own() {
-            return Ok(None);
-        }
         // Before the rows: what is committed later is not missing in them.
         let bounds = self.store.bounds();
         let (tags, behind) = next_tags(&bounds, self.behind.as_ref());
-        if !tags.is_empty() {
-            let select = format!(
-                "SELECT {COMPARED} FROM {} WHERE tag IN ({})",
-                self.store.segment_table,
-                vec!["?"; tags.len()].join(", ")
-            );
-            let names = tags.iter().flat_map(|tag| values![tag.as_str()]);
-            let rows = link.rows(select, names.collect()).await?;
-            compare(&self.store, &bounds, &rows, link).await?;
-        }
+        compare_tags(&self.store, &bounds, &tags, link).await?;
         Ok(behind)
     }
 }
 
+/// Compares the rows of these tags, of which there are not too many for one statement.
+pub(super) async fn compare_tags(
+    store: &Store,
+    bounds: &Bounds,
+    tags: &[&Tag],
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    if tags.is_empty() || link.ranges().is_some() || !store.dialect.is_own() {
+        return Ok(());
+    }
+    let select = format!(
+        "SELECT {COMPARED} FROM {} WHERE tag IN ({})",
+        store.segment_table,
+        vec!["?"; tags.len()].join(", ")
+    );
+    let names = tags.iter().flat_map(|tag| values![tag.as_str()]);
+    let rows = link.rows(select, names.collect()).await?;
+    compare(store, bounds, &rows, link).await
+}
+
 /// The next tags behind one, and behind which others follow.
 fn next_tags<'b>(bounds: &'b Bounds, behind: Option<&Tag>) -> (Vec<&'b Tag>, Option<Tag>) {
-    let mut tags: Vec<&Tag> = bounds.keys().filter(|tag| Some(*tag) > behind).collect();
-    tags.sort_unstable();
+    let all = bounds.tags().into_iter();
+    let mut tags: Vec<&Tag> = all.filter(|tag| Some(*tag) > behind).collect();
     let has_more = tags.len() > COMPARE_TAGS_MAX;
     tags.truncate(COMPARE_TAGS_MAX);
     let last = tags.last().filter(|_| has_more).copied();
@@ -247,11 +256,9 @@ async fn compare(
             continue;
         };
         let told = server.as_deref().and_then(marked).unwrap_or(0);
-        let seen = bounds.get(&tag).filter(|(known, _)| **known == *its);
-        if let Some((_, seen)) = seen
-            && *seen > hi.max(told)
-        {
-            look_at(store, &tag, *seen, link).await?;
+        let seen = bounds.of(&tag, &its);
+        if seen > hi.max(told) {
+            look_at(store, &tag, seen, link).await?;
         }
     }
     Ok(())
@@ -319,10 +326,11 @@ mod tests {
     use super::{Bounds, COMPARE_TAGS_MAX, next_tags};
 
     fn all_in_turn(count: usize) -> Result<Vec<Vec<Tag>>, TagError> {
-        let tags = (0..count).map(|n| Tag::parse(&format!("tag{n:04}")));
-        let bounds: Bounds = tags
-            .map(|tag| Ok((tag?, (String::new(), 1))))
-            .collect::<Result<_, _>>()?;
+        let mut bounds = Bounds::default();
+        for n in 0..count {
+            let tag = Tag::parse(&format!("tag{n:04}"))?;
+            bounds.note(&tag, (String::new(), 1));
+        }
         let (mut turns, mut behind) = (Vec::new(), None);
         loop {
             let (tags, next) = next_tags(&bounds, behind.as_ref());

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use keywright_core::Tag;
 
-use super::{Bounds, Store};
+use super::Store;
+use super::bounds::Bounds;
 use crate::lease::fed::Handed;
 
 impl Store {
@@ -30,8 +31,7 @@ impl Store {
     /// The same, but for what is not known to be of this key space.
     pub(super) fn bound_of(&self, tag: &Tag, key_space: &str) -> u64 {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-        let bound = bounds.get(tag).filter(|(its, _)| its == key_space);
-        bound.map_or(0, |(_, bound)| *bound)
+        bounds.of(tag, key_space)
     }
 
     pub(super) fn has_bounds(&self) -> bool {
@@ -57,12 +57,13 @@ impl Store {
     /// That was committed, or a file of this machine says so.
     pub(crate) fn note_bound(&self, tag: &Tag, (key_space, bound): (String, u64)) {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-        match bounds.get_mut(tag) {
-            Some((its, known)) if *its == key_space => *known = bound.max(*known),
-            Some(_) | None => {
-                bounds.insert(tag.clone(), (key_space, bound));
-            }
-        }
+        bounds.note(tag, (key_space, bound));
+    }
+
+    /// A server that is fed was handed ids of a tag below the bound, of the key space that has this mark.
+    pub(crate) fn note_fed(&self, tag: &Tag, (mark, bound): (u64, u64)) {
+        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        bounds.note_fed(tag, (mark, bound));
     }
 
     /// What databases that are fed were handed, as far as this program has seen, each with the mark of its key space.

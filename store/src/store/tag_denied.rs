@@ -1,10 +1,10 @@
 //! Why nothing is reserved of a tag, as those who ask are told.
 
-use keywright_core::{Cause, Tag};
+use keywright_core::{Cause, Tag, written_key_space_mark};
 
 use super::Store;
 use super::look_back::SETTLE_MS;
-use super::tag_request::Denied;
+use super::tag_request::{Denied, Receiver};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::home::{OtherStore, not_closed_in};
@@ -47,6 +47,28 @@ pub(super) fn another_key_space(tag: &Tag) -> Failure {
         ),
     );
     failure.hint("start the program again if the tag was moved to another store and back; else keywright advance above all that was given first")
+}
+
+/// What to do with a database that keeps the key space of another store.
+pub(super) const OF_ANOTHER_STORE: &str = "feed it from the store of before, whose ids those of this one may repeat; if that is lost: \"Databases that were fed\" in \
+     docs/operations/store.md";
+
+/// Why a database takes no ids of a tag that is of this key space: what is reserved for it would be lost.
+pub(super) fn untaken(tag: &Tag, receiver: Receiver, key_space: &str) -> Option<Failure> {
+    let Some(mark) = written_key_space_mark(key_space) else {
+        let message = format!(
+            "tag \"{tag}\" has no key_space_id that a database can keep, so none takes its ids: its row was not made by Keywright"
+        );
+        let failure = Failure::new(Cause::HandOverRefused, message);
+        return Some(failure.hint("feed a tag that keywright init has made"));
+    };
+    let is_of_another = receiver.mark.is_some_and(|known| known != mark);
+    is_of_another.then(|| {
+        let message = format!(
+            "a database was handed ids of tag \"{tag}\" out of another store, or out of this one before the tag was made anew: it takes none of this tag"
+        );
+        Failure::new(Cause::HandOverRefused, message).hint(OF_ANOTHER_STORE)
+    })
 }
 
 /// Who has seen more than a store that was put back tells it first.

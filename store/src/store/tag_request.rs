@@ -40,6 +40,15 @@ pub(crate) struct ReservationRequest<'a> {
     pub(crate) right: Option<OrderRight<'a>>,
     /// What the caller sends the ids through before anybody is told of one.
     pub(crate) hiding: Option<&'a Hiding>,
+    /// The database that is to be handed the range; `None`: the program gives its ids itself.
+    pub(crate) receiver: Option<Receiver>,
+}
+
+/// A database that is handed ids of a tag. It keeps the mark of the key space that they are of, and takes none of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Receiver {
+    /// The mark that it keeps; `None`: it has had no ids yet, or does not know of any.
+    pub(crate) mark: Option<u64>,
 }
 
 /// What entitles a program to ids of the ordered tags of a slot group.

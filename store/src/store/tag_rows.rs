@@ -11,7 +11,7 @@ use super::order_rows::is_active;
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_denied::{
     ambiguous, another_key_space, dropped, eaten, may_be_open, ordered, settling, superseded,
-    unknown,
+    unknown, untaken,
 };
 use super::tag_hiding::{hiding_of, refuse_other};
 use super::tag_read::{closed_here, is_dropped, key_space, order_of, standing_of};
@@ -217,14 +217,17 @@ async fn may_be_asked(
     hidden_alike(request, row)
 }
 
-/// That what who asks has of the tag is of the same key space.
+/// That what who asks has of the tag is of the same key space, and what the database has that is to be handed the range.
 fn is_of_key_space(request: &ReservationRequest<'_>, key_space: &Arc<str>) -> Result<(), Denied> {
     match &request.key_space {
         Some(known) if known != key_space => {
-            Err(Denied::AnotherKeySpace(another_key_space(request.tag)))
+            return Err(Denied::AnotherKeySpace(another_key_space(request.tag)));
         }
-        Some(_) | None => Ok(()),
+        Some(_) | None => {}
     }
+    let receiver = request.receiver;
+    let refused = receiver.and_then(|receiver| untaken(request.tag, receiver, key_space));
+    refused.map_or(Ok(()), |failure| Err(Denied::Other(failure)))
 }
 
 /// That it follows the tag's generation.

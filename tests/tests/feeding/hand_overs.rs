@@ -3,11 +3,12 @@
 use std::thread;
 
 use keywright_core::cause::Cause;
-use keywright_testkit::{Result, query_i64, query_text};
+use keywright_core::key_space_mark;
+use keywright_testkit::{Result, WAIT_MAX, query_i64, query_text, wait_until};
 use postgres::Client;
 
-use super::common::expect_cause;
-use super::{Demand, KEY_SPACE, ask, demand_of, fed, hand_over};
+use super::common::{builder, expect_cause};
+use super::{Demand, KEY_SPACE, SERVER, ask, demand_of, demands, fed, hand_over};
 
 #[test]
 fn whoever_needs_ids_waits_for_them_and_gets_those_that_were_handed_over() -> Result<()> {
@@ -150,5 +151,89 @@ fn ranges_grow_while_they_do_not_last() -> Result<()> {
         first = last + 1;
     }
     assert_eq!(wanted, [1000, 1000, 2000, 4000, 8000]);
+    Ok(())
+}
+
+/// Whoever feeds learns of which key space a tag's ids were, before anything is reserved for it; and how far each key space came, where databases had
+/// ids of several.
+#[test]
+fn the_key_space_is_told_with_what_is_wanted_and_with_what_was_handed_over() -> Result<()> {
+    let other = "f".repeat(32);
+    let mark = |key_space: &str| -> Result<u64> {
+        Ok(key_space_mark(u128::from_str_radix(key_space, 16)?))
+    };
+    let (database, mut client, tag) = fed()?;
+    let mut feeder = database.client()?;
+    let handed_over = |feeder: &mut Client| -> Result<Vec<String>> {
+        let all = "SELECT concat_ws(' ', last, key_space) FROM keywright.handed_over(ARRAY[$1]) ORDER BY last";
+        let rows = feeder.query(all, &[&tag])?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    };
+    let wanted = |feeder: &mut Client| -> Result<Option<i64>> {
+        let mut told = None;
+        wait_until("what is wanted", WAIT_MAX, || {
+            let sql = "SELECT key_space FROM keywright.await_demand(ARRAY[$1])";
+            told = feeder.query_opt(sql, &[&tag])?.map(|row| row.get(0));
+            Ok(told.is_some())
+        })?;
+        Ok(told.flatten())
+    };
+    ask(&mut client, &tag)?;
+    let demand = demand_of(&mut feeder, &tag)?;
+    assert!(handed_over(&mut feeder)?.is_empty());
+    hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000))?;
+    // Also of a range that nobody needed yet.
+    let expected = format!("1000 {}", mark(KEY_SPACE)?);
+    assert_eq!(handed_over(&mut feeder)?, [expected.as_str()]);
+    query_i64(&mut client, &format!("SELECT next_biz_id('{tag}')"))?;
+    assert_eq!(handed_over(&mut feeder)?, [expected.as_str()]);
+    let known = wanted(&mut feeder)?;
+    assert_eq!(known, Some(i64::try_from(mark(KEY_SPACE)?)?));
+    // A database of another store has a tag of that name.
+    let second = SERVER.database(builder)?;
+    let mut second_client = second.client()?;
+    second_client.batch_execute(&format!("SELECT keywright.create_fed_tag('{tag}')"))?;
+    ask(&mut second_client, &tag)?;
+    let is_of_second = |demand: &Demand| demand.above == 0;
+    let mut of_second = None;
+    wait_until("what the second database wants", WAIT_MAX, || {
+        of_second = demands(&mut feeder, &tag)?.into_iter().find(is_of_second);
+        Ok(of_second.is_some())
+    })?;
+    let of_second = of_second.expect("waited for");
+    hand_over(&mut feeder, &of_second, &other, (5001, 6000))?;
+    let of_other = format!("6000 {}", mark(&other)?);
+    assert_eq!(handed_over(&mut feeder)?, [expected, of_other]);
+    Ok(())
+}
+
+/// As the documentation says where the store of before is lost: the tag is made anew, and takes ids of another store.
+#[test]
+fn a_tag_that_is_made_anew_takes_ids_of_another_store() -> Result<()> {
+    let other = "f".repeat(32);
+    let (database, mut client, tag) = fed()?;
+    let mut feeder = database.client()?;
+    let next = format!("SELECT next_biz_id('{tag}')");
+    ask(&mut client, &tag)?;
+    let demand = demand_of(&mut feeder, &tag)?;
+    hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000))?;
+    assert_eq!(query_i64(&mut client, &next)?, 1);
+    let demand = demand_of(&mut feeder, &tag)?;
+    let refused = hand_over(&mut feeder, &demand, &other, (2001, 3000));
+    let refused = expect_cause(refused, Cause::HandOverRefused, "another key space");
+    let page = "\"Databases that were fed\" in docs/operations/store.md";
+    assert!(refused.hint.contains(page), "{refused:?}");
+    // One of before that nobody needed yet is not issued afterwards.
+    hand_over(&mut feeder, &demand, KEY_SPACE, (1001, 2000))?;
+    client.batch_execute(&format!(
+        "SELECT keywright.drop_tag('{tag}'); SELECT keywright.create_fed_tag('{tag}', forget_issued => true)"
+    ))?;
+    let told = "SELECT count(*) FROM keywright.handed_over(ARRAY[$1])";
+    let told: i64 = feeder.query_one(told, &[&tag])?.get(0);
+    assert_eq!(told, 0);
+    ask(&mut client, &tag)?;
+    let demand = demand_of(&mut feeder, &tag)?;
+    hand_over(&mut feeder, &demand, &other, (2001, 3000))?;
+    assert_eq!(query_i64(&mut client, &next)?, 2001);
     Ok(())
 }

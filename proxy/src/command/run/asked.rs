@@ -66,7 +66,7 @@ pub(super) async fn ask_fed_servers(config: &Config, keys: &Keys) {
     let mut asking = JoinSet::new();
     for feed in config.feeds.clone() {
         let keys = keys.clone();
-        asking.spawn(async move { keys.handed_over(&feed).await });
+        asking.spawn(async move { keys.learn_handed(&feed).await });
     }
     while asking.join_next().await.is_some() {}
 }

@@ -256,6 +256,7 @@ async fn reserve(
         key_space,
         right,
         hiding: supply.hiding.as_deref(),
+        receiver: None,
     };
     let result = store.run(request).await;
     result.map_err(|error| store.failure(&error))
