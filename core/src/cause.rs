@@ -86,7 +86,8 @@ pub enum Cause {
     /// for the demand.
     NotFed,
     /// A program handed over ids, or time, that this server refuses: the server was restarted since it asked, it has others already, they are of another key
-    /// space, or they lie below ids that were handed over before. Nobody gets them.
+    /// space, or they lie below ids that were handed over before. Nobody gets them. Or a program reserves none for a database, which had them out of
+    /// another store.
     HandOverRefused,
     /// The ids of the tag come from elsewhere. On PostgreSQL `keywright.source` says that the tag was moved to a store, and its row is older. In the program
     /// the store has closed the tag, because a database issues its ids, or another store does. Or a step of `keywright tag move` came out of order; the
