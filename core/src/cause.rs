@@ -79,6 +79,7 @@ pub enum Cause {
     /// Something other than keywright's functions changes its tables or sequences: a statement by hand, a subscription, `SET UNLOGGED`, `ALTER SEQUENCE`, `RENAME`,
     /// `SET SCHEMA`. Ids would come twice. Use the functions in schema `keywright`. Publish your own tables only. Or a rule or trigger of somebody else's
     /// keeps the functions from changing a table. Drop it. Or `CREATE DATABASE … TEMPLATE` gives a copy an object id. Leave `OID` out.
+    /// Or `DROP SCHEMA … CASCADE` by somebody else than the extension's owner would drop the extension.
     OwnTables,
     /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed. Commit first.
     IdentityUncommitted,

@@ -91,8 +91,8 @@ pub fn may_be_native(tag: &Tag, number: u32) -> Result<(), Failure> {
     ));
     Err(match moves > number {
         true => failure.hint(format!(
-            "Run keywright tag move {tag} --to fed where the store is, also where this is an old backup, a standby that was promoted, or a server \
-             that lost the move to pg_resetwal; a new tag of this name is made by keywright.create_fed_tag."
+            "Run keywright tag move {tag} --to fed where the store is; with --heir-lost --above ID, the largest id that anybody may have issued, where this is an \
+             old backup, a standby that was promoted, or a server that lost the move to pg_resetwal; a new tag of this name is made by keywright.create_fed_tag."
         )),
         false => failure.hint(format!(
             "Set keywright.source to '{tag}=fed:{number}', beside what it says of other tags, and restart the server."

@@ -85,7 +85,7 @@ impl MoveError {
                 "set keywright.source = '{tag}=fed:{needed}' on every standby first, then here, beside what it says of other tags; restart; then run this again"
             )),
             Self::OldCatalogue { tag, .. } => Some(format!(
-                "is it an old backup, or a standby that was promoted without the last? keywright tag move {tag} --to fed"
+                "is it an old backup, or a standby that was promoted without the last? keywright tag move {tag} --to fed --heir-lost --above ID, with the largest id that anybody may have issued"
             )),
             Self::Database { .. } | Self::Store(_) => None,
         }

@@ -174,7 +174,8 @@ impl Refused {
     }
 }
 
-/// Opens a tag for a database that issues natively no more. `lost`: the owner's word for the largest id that an heir who is lost may have issued.
+/// Opens a tag for a database that issues natively no more. `lost`: the owner's word for the largest id that an heir who is lost may have issued, or the
+/// database itself, of which an old backup was put back.
 ///
 /// # Errors
 /// [`Refused`]: ids could come twice.
@@ -183,7 +184,8 @@ pub fn plan_open(tag: &TagState, comer: &Comer, lost: Option<u64>) -> Result<Ope
         known,
         number: comer.before,
     };
-    let free = tag.free.max(comer.end);
+    let vouched = lost.map_or(0, |lost| lost.saturating_add(1));
+    let free = tag.free.max(comer.end).max(vouched);
     let start = tag.start;
     // A database that was never here, nor any of its data, has ids of another tag, whatever became of the heir.
     let is_a_strangers = tag.known.is_none() && comer.before == 0;
@@ -196,14 +198,8 @@ pub fn plan_open(tag: &TagState, comer: &Comer, lost: Option<u64>) -> Result<Ope
                 end: comer.end,
             })
         }
-        (Some(_), Some(lost), _) => Ok(Opening {
-            start,
-            free: free.max(lost.saturating_add(1)),
-        }),
-        (None, Some(lost), Some(known)) if known > comer.number => Ok(Opening {
-            start,
-            free: free.max(lost.saturating_add(1)),
-        }),
+        (Some(_), Some(_), _) => Ok(Opening { start, free }),
+        (None, Some(_), Some(known)) if known > comer.number => Ok(Opening { start, free }),
         (Some(heir), None, _) if heir.lineage != comer.lineage => {
             Err(Refused::AnothersIds(heir.clone()))
         }
@@ -218,7 +214,7 @@ pub fn plan_open(tag: &TagState, comer: &Comer, lost: Option<u64>) -> Result<Ope
         (None, _, Some(_) | None) if tag.start == tag.free => Ok(Opening { start: free, free }),
         (None, _, Some(_) | None) if tag.start >= comer.end => Ok(Opening {
             start,
-            free: tag.free,
+            free: tag.free.max(vouched),
         }),
         (None, _, Some(_) | None) => Err(Refused::GaveBelow {
             start,
@@ -293,6 +289,40 @@ mod tests {
         for its in [comer(0, 48_001), comer(1, 65_001)] {
             let opened = plan_open(&closed, &its, Some(70_000)).unwrap();
             assert_eq!((opened.start, opened.free), (48_001, 70_001));
+        }
+    }
+
+    /// An old backup of the database was put back before the store's tag was open: its end says too little.
+    #[test]
+    fn the_owners_word_counts_also_where_no_heir_is_named() {
+        let comer = |number| Comer {
+            lineage: heir("one").lineage,
+            number,
+            before: 0,
+            end: 30_001,
+        };
+        // It was never there, it was opened by the same step before, and its ids are all below the store's.
+        let never = |start| TagState {
+            start,
+            free: start,
+            heir: None,
+            known: None,
+        };
+        let again = TagState {
+            known: Some(1),
+            ..never(30_001)
+        };
+        let above = TagState {
+            start: 40_001,
+            free: 45_001,
+            heir: None,
+            known: None,
+        };
+        for (state, before_free) in [(never(1), 30_001), (again, 30_001), (above, 45_001)] {
+            let free = |lost| plan_open(&state, &comer(1), lost).unwrap().free;
+            assert_eq!(free(None), before_free);
+            assert_eq!(free(Some(50_000)), 50_001);
+            assert_eq!(free(Some(7)), before_free);
         }
     }
 }

@@ -365,6 +365,32 @@ fn settings_cannot_change_who_a_database_is() -> Result<()> {
     Ok(())
 }
 
+/// The server asks only whose the schema is: that of the database's owner, mostly.
+#[test]
+fn owners_of_a_schema_cannot_drop_the_extension_with_it() -> Result<()> {
+    let mut scene = scene()?;
+    let (name, role) = (scene.database.name().to_owned(), scene.role.clone());
+    scene.owner.batch_execute(&format!(
+        "ALTER DATABASE {name} OWNER TO {role}; ALTER SCHEMA public OWNER TO {role}"
+    ))?;
+    let mut visitor = scene.visitor()?;
+    let next = "SELECT next_biz_id('t')";
+    let before = query_i64(&mut visitor, next)?;
+    for statement in [
+        "DROP SCHEMA public CASCADE",
+        "DROP OWNED BY CURRENT_USER CASCADE",
+    ] {
+        let refused = visitor.batch_execute(statement);
+        expect_cause(refused, Cause::OwnTables, "only its owner drops");
+    }
+    assert!(query_i64(&mut visitor, next)? > before);
+    query_i64(&mut visitor, "SELECT snowflake_id()")?;
+    scene.owner.batch_execute("DROP SCHEMA public CASCADE")?;
+    let left = "SELECT count(*) FROM pg_extension WHERE extname = 'keywright'";
+    assert_eq!(query_i64(&mut scene.owner, left)?, 0);
+    Ok(())
+}
+
 #[test]
 fn owners_of_a_database_cannot_label_it_themselves() -> Result<()> {
     let mut scene = scene()?;

@@ -1,10 +1,12 @@
-//! The server's object access hook: the moment a database, or a sequence of ours, is dropped.
+//! The server's object access hook: the moment a database, the extension, or a sequence of ours, is dropped.
 
 use std::ffi::{c_int, c_void};
 
 use pgrx::pg_sys;
 
+use crate::failure::OrRaise;
 use crate::identity::drops;
+use crate::manage::own_tables;
 use crate::server::backend::BackendCell;
 
 static PREVIOUS: BackendCell<pg_sys::object_access_hook_type> = BackendCell::new(None);
@@ -37,5 +39,7 @@ unsafe extern "C-unwind" fn on_access(
         drops::database(object.to_u32());
     } else if class == pg_sys::RelationRelationId {
         drops::relation(object);
+    } else if class == pg_sys::ExtensionRelationId {
+        own_tables::may_drop(object).or_raise();
     }
 }

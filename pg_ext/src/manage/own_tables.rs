@@ -16,7 +16,7 @@ use crate::catalog::statements::{self, carry_out};
 use crate::catalog::{sequences, triggers};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::claims;
-use crate::server::{process, relation};
+use crate::server::{process, relation, role};
 
 /// A subscription carries rows and TRUNCATE, and nothing else that is refused here.
 const ROWS_HINT: &str = "Use the functions in schema keywright. Where a subscription does it, publish your own tables only, by a new publication (FOR TABLES IN SCHEMA, or by name) and ALTER SUBSCRIPTION ... SET PUBLICATION.";
@@ -125,6 +125,22 @@ pub fn refuse_chosen_oid() -> Result<(), Failure> {
     )
     .detail("With the object id of a database that was dropped, its copy would pass for it, and issue ids of its tags once more.")
     .hint("Leave OID out, or make the database from template0."))
+}
+
+/// The extension is about to be dropped. Where it goes with the schema of its functions, the server asks only whose that is.
+///
+/// # Errors
+/// It is keywright, and the role in force does not own it.
+pub fn may_drop(extension: pg_sys::Oid) -> Result<(), Failure> {
+    if !relation::is_extension(c"keywright", extension) || role::owns_extension(extension) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::OwnTables,
+        "only its owner drops extension \"keywright\": ids could come twice",
+    )
+    .detail("It goes with the schema of its functions.")
+    .hint("Drop your own tables and functions instead, or the database."))
 }
 
 /// Takes from everybody but its owner what the installation's default privileges gave of a sequence of keywright: whoever may set it back

@@ -58,6 +58,12 @@ pub fn is_extension_here(name: &CStr) -> bool {
     unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) != pg_sys::InvalidOid }
 }
 
+/// Whether this is the extension of the name in this database.
+pub fn is_extension(name: &CStr, extension: pg_sys::Oid) -> bool {
+    // SAFETY: a catalogue look-up by a valid C string.
+    unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) == extension }
+}
+
 /// Whether a relation is a member of an extension.
 pub fn is_of_an_extension(relation: pg_sys::Oid) -> bool {
     // SAFETY: a catalogue look-up by object ids.

@@ -42,6 +42,18 @@ pub fn is_superuser() -> bool {
     unsafe { pg_sys::superuser() }
 }
 
+/// Whether the role in force owns an extension, as the server's own DROP EXTENSION asks: members of the owner do, and superusers.
+pub fn owns_extension(extension: pg_sys::Oid) -> bool {
+    // SAFETY: a catalogue look-up by object ids.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        let owns = pg_sys::pg_extension_ownercheck(extension, user());
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        let owns = pg_sys::object_ownercheck(pg_sys::ExtensionRelationId, extension, user());
+        owns
+    }
+}
+
 /// Whether `user` may use the tag of this sequence. SELECT stands for it: USAGE would also let the role advance the
 /// sequence itself with `nextval`, past what shared memory knows.
 pub fn may_use_sequence(sequence: pg_sys::Oid, user: pg_sys::Oid) -> bool {
