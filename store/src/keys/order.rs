@@ -24,7 +24,7 @@ use crate::store::order_rows::Release;
 use crate::store::tag_request::OrderRight;
 use confirmer::Confirmer;
 pub use dividing::SlotGroupsRecorded;
-use keeper::{Keeper, Register};
+use keeper::{Keeper, Register, Trouble};
 use reader::Reader;
 
 /// How long a program that ends waits until another is active, milliseconds: then its clients can be told which.
@@ -123,7 +123,7 @@ impl Keys {
                 settings: settings.clone(),
                 ms_max,
                 register: register.take(),
-                has_trouble: false,
+                trouble: Trouble::default(),
                 has_gone_back: false,
                 namesake: None,
             };

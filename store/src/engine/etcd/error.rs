@@ -205,7 +205,10 @@ impl EtcdError {
                 "a switch of many tables writes some rows for each of them at once: start the members, one after another, with larger --max-request-bytes \
                  (10485760, say), and --max-txn-ops of 128 at least",
             ),
-            Self::Full(_) => Some("etcdctl endpoint status and alarm list say what is full"),
+            Self::Full(_) => Some(
+                "etcdctl endpoint status and alarm list say what is full; after NOSPACE compact, defrag, then alarm disarm, or start the members with a larger \
+                 --quota-backend-bytes before",
+            ),
             Self::Late { .. } | Self::Unreachable(_) => Some(
                 "is the cluster there, with a leader, and its addresses in url of [store] right?",
             ),

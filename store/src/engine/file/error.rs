@@ -2,6 +2,7 @@
 
 use keywright_core::Cause;
 use rusqlite::ErrorCode;
+use rusqlite::ffi::{SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
 use thiserror::Error;
 
 /// Why the file cannot be used, or a statement was not carried out.
@@ -70,10 +71,18 @@ impl FileError {
     /// `busy_ms`: how long a lock is waited for.
     pub(super) fn of(error: &rusqlite::Error, busy_ms: u64) -> Self {
         let text = error.to_string();
-        let Some(code) = error.sqlite_error_code() else {
+        let Some(found) = error.sqlite_error() else {
             return Self::Other(text);
         };
+        let (code, extended) = (found.code, found.extended_code);
         match code {
+            // Its -shm could not be made longer, opened or mapped: nothing of the file was read or written.
+            ErrorCode::SystemIoFailure if extended == SQLITE_IOERR_SHMSIZE => Self::Full,
+            ErrorCode::SystemIoFailure
+                if matches!(extended, SQLITE_IOERR_SHMOPEN | SQLITE_IOERR_SHMMAP) =>
+            {
+                Self::Denied(text)
+            }
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { ms: busy_ms },
             ErrorCode::ReadOnly => Self::ReadOnly,
             ErrorCode::DiskFull => Self::Full,
@@ -171,5 +180,28 @@ impl FileError {
             }
             Self::Setting { .. } | Self::Duplicate(_) | Self::TooLarge(_) | Self::Other(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi::{
+        Error, SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN,
+        SQLITE_IOERR_SHMSIZE,
+    };
+
+    use super::FileError;
+
+    /// What was written is in doubt only where the kernel may have lost it.
+    #[test]
+    fn a_log_that_has_no_room_in_memory_or_on_the_disk_ends_nothing() {
+        let of = |code| FileError::of(&rusqlite::Error::SqliteFailure(Error::new(code), None), 1);
+        assert_eq!(of(SQLITE_FULL), FileError::Full);
+        assert_eq!(of(SQLITE_IOERR_SHMSIZE), FileError::Full);
+        for code in [SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMMAP] {
+            assert!(matches!(of(code), FileError::Denied(_)), "{:?}", of(code));
+            assert!(!of(code).suspends());
+        }
+        assert!(of(SQLITE_IOERR_FSYNC).suspends());
     }
 }

@@ -38,6 +38,13 @@ pub(super) struct Register {
     noted_at: Option<Instant>,
 }
 
+/// What does not succeed at the moment. A store that is full is read all the same.
+#[derive(Default)]
+pub(super) struct Trouble {
+    reads: bool,
+    writes: bool,
+}
+
 /// The task.
 pub(super) struct Keeper {
     pub(super) seat: Arc<Seat>,
@@ -49,7 +56,7 @@ pub(super) struct Keeper {
     pub(super) ms_max: u64,
     /// One task of the program has it.
     pub(super) register: Option<Register>,
-    pub(super) has_trouble: bool,
+    pub(super) trouble: Trouble,
     /// It was told that the store has gone back.
     pub(super) has_gone_back: bool,
     pub(super) namesake: Option<Namesake>,
@@ -97,11 +104,11 @@ impl Keeper {
         let leases = match self.reader.read().await {
             Ok(leases) => leases,
             Err(failure) => {
-                self.failed(&failure);
+                self.failed(|trouble| &mut trouble.reads, &failure);
                 return self.has_not_read(&failure).await;
             }
         };
-        self.succeeded();
+        self.succeeded(|trouble| &mut trouble.reads);
         let Some(now_ms) = self.seat.now_ms() else {
             return;
         };
@@ -268,7 +275,7 @@ impl Keeper {
     fn written(&mut self, result: Result<bool, StoreError>) -> Written {
         match result {
             Ok(is_written) => {
-                self.succeeded();
+                self.succeeded(|trouble| &mut trouble.writes);
                 match is_written {
                     true => Written::Yes,
                     false => Written::No,
@@ -276,22 +283,23 @@ impl Keeper {
             }
             Err(error) => {
                 let failure = self.store.failure(&error);
-                self.failed(&failure);
+                self.failed(|trouble| &mut trouble.writes, &failure);
                 Written::Unknown
             }
         }
     }
 
     /// The first is news.
-    fn failed(&mut self, failure: &Failure) {
-        if !std::mem::replace(&mut self.has_trouble, true) {
+    fn failed(&mut self, of: fn(&mut Trouble) -> &mut bool, failure: &Failure) {
+        if !std::mem::replace(of(&mut self.trouble), true) {
             let group = self.seat.group.number();
-            warn!(group, %failure, "the lease of ordered tags can be neither read nor renewed");
+            warn!(group, %failure, "the lease of ordered tags cannot be followed");
         }
     }
 
-    fn succeeded(&mut self) {
-        if std::mem::take(&mut self.has_trouble) {
+    fn succeeded(&mut self, of: fn(&mut Trouble) -> &mut bool) {
+        let was_trouble = std::mem::take(of(&mut self.trouble));
+        if was_trouble && !self.trouble.reads && !self.trouble.writes {
             let group = self.seat.group.number();
             info!(group, "the lease of ordered tags is followed again");
         }

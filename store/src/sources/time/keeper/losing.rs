@@ -59,7 +59,7 @@ impl Keeper {
         let failure = Failure::new(
             Cause::Suspended,
             format!(
-                "the lease of {} worker id {} was taken over",
+                "the lease of {} worker id {} was taken over, or the store is on another server now",
                 supply.space.name(),
                 held.worker_id
             ),
