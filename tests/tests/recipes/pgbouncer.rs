@@ -44,12 +44,14 @@ impl Bouncer {
                 ("5432", &server.port().to_string()),
                 ("6432", &port.to_string()),
                 ("transaction", mode),
+                // Whoever comes is the user of the database's line.
+                ("scram-sha-256", "any"),
+                ("auth_file = /etc/pgbouncer/userlist.txt\n", ""),
             ],
         );
-        let accounts =
-            "listen_addr = 127.0.0.1\nunix_socket_dir =\nauth_type = any\ndefault_pool_size = 3\n";
+        let rest = "unix_socket_dir =\ndefault_pool_size = 3\n";
         let file = dir.path().join("pgbouncer.ini");
-        fs::write(&file, config + accounts)?;
+        fs::write(&file, config + rest)?;
         let log = fs::File::create(dir.path().join("log"))?;
         let account = Account::for_servers(&["postgres", "nobody"])?;
         let process = account
