@@ -9,6 +9,7 @@
 //! backup, and nothing is asked of it until somebody says how much it may have lost. etcd has no clock: moments are by
 //! the latest of the programs' clocks ([`clock`]), and no bound depends on a comparison of clocks.
 
+mod alarms;
 mod clock;
 mod commit;
 mod copy;
@@ -21,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etcd_client::{Client, ConnectOptions, GetOptions, KvClient, TlsOptions};
+use etcd_client::{Client, ConnectOptions, GetOptions, KvClient, MaintenanceClient, TlsOptions};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
@@ -76,6 +77,7 @@ pub(crate) struct EtcdEngine {
 /// A connection to one member, and a copy of the store's rows.
 pub(crate) struct EtcdLink {
     client: KvClient,
+    maintenance: MaintenanceClient,
     prefix: String,
     seen: Arc<Seen>,
     clock: Arc<StoreClock>,
@@ -118,10 +120,11 @@ impl EtcdEngine {
     pub(super) async fn connect(&self) -> Result<(EtcdLink, ServerFacts), EtcdError> {
         let mut link = self.member().await?;
         link.refresh().await?;
+        let weaknesses = alarms::told(&mut link.maintenance).await;
         let (record, _) = link.record.as_ref().ok_or(EtcdError::Empty)?;
         let facts = ServerFacts {
             identity: record.identity(),
-            weaknesses: Vec::new(),
+            weaknesses,
             is_in_group: false,
         };
         Ok((link, facts))
@@ -189,6 +192,7 @@ impl EtcdEngine {
             None => "http",
         };
         let client = Client::connect([format!("{scheme}://{member}")], Some(options)).await?;
+        let maintenance = client.maintenance_client();
         let mut client = client.kv_client();
         client = client.max_decoding_message_size(ANSWER_BYTES_MAX);
         let prefix = self.settings.prefix.clone();
@@ -199,6 +203,7 @@ impl EtcdEngine {
         position.revision = 0;
         Ok(EtcdLink {
             client,
+            maintenance,
             prefix,
             seen: Arc::clone(&self.seen),
             clock: Arc::clone(&self.clock),

@@ -245,6 +245,10 @@ fn a_cluster_without_space_says_so_and_goes_on_when_it_has_some() -> Result<()> 
     });
     assert_eq!(refused.cause(), Cause::StoreUnavailable);
     assert_has(&refused.to_string(), &["database space exceeded"]);
+    assert_has(
+        &alarms(&settings)?,
+        &["NOSPACE", "nothing can be reserved on it"],
+    );
     let status = cluster.ctl(&["endpoint", "status", "--write-out=json"])?;
     let (_, rest) = status.split_once("\"revision\":").unwrap();
     let revision: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -254,8 +258,18 @@ fn a_cluster_without_space_says_so_and_goes_on_when_it_has_some() -> Result<()> 
     runtime()?.block_on(async {
         while source.take(1, true).await.is_err() {}
         take_many(source, log, "after".to_owned(), 100).await;
-        Ok(())
-    })
+        anyhow::Ok(())
+    })?;
+    assert!(!alarms(&settings)?.contains("alarm"));
+    Ok(())
+}
+
+/// What `check` finds.
+fn alarms(settings: &RawStoreSettings) -> Result<String> {
+    let keys = open(settings)?;
+    let found = runtime()?.block_on(keys.check(&[tag("orders")]));
+    let messages: Vec<String> = found.into_iter().map(|found| found.message).collect();
+    Ok(messages.join("; "))
 }
 
 #[test]
