@@ -222,6 +222,7 @@ fn everything() -> Result<String> {
         confirmations: 1,
         confirm_us: 1,
         confirmed: 1,
+        unconfirmed: 1,
     };
     Ok(counters.render((&sources, &feeds), Some(&order), (&stores, Some(false)))?)
 }

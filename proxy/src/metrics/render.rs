@@ -168,7 +168,7 @@ fn of_kept_ranges(is_on: Option<bool>) -> MetricFamily {
 }
 
 /// The leases of those who give keys of ordered tags, where the program stands for them.
-fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
+fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 8] {
     let each = |figure: fn(&OrderStats) -> f64| order.map(|of| (Vec::new(), figure(of)));
     let groups = || order.into_iter().flat_map(|of| &of.groups);
     let of_group = |figure: fn(&GroupStats) -> f64| {
@@ -216,6 +216,11 @@ fn of_order(order: Option<&OrderStats>) -> [MetricFamily; 7] {
             "order_confirmed_total",
             "Replies that confirmations released: of one request, or of all requests of a connection that were read together.",
             each(|of| number(of.confirmed)),
+        ),
+        counter(
+            "order_unconfirmed_total",
+            "Confirmations that the store did not give, because it did not answer, or may lose what it acknowledges: replies with keys of strict tags wait, or end with an error.",
+            each(|of| number(of.unconfirmed)),
         ),
     ]
 }

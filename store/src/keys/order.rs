@@ -72,6 +72,8 @@ pub struct OrderStats {
     pub confirm_us: u64,
     /// Requests, or what was read of a connection at once, that waited for them and were let go.
     pub confirmed: u64,
+    /// Confirmations that the store did not give: it did not answer, or may lose what it acknowledges.
+    pub unconfirmed: u64,
 }
 
 impl Keys {
@@ -196,6 +198,7 @@ impl Keys {
             confirmations: sum(|seat| &seat.confirming.figures.confirmations),
             confirm_us: sum(|seat| &seat.confirming.figures.confirm_us),
             confirmed: sum(|seat| &seat.confirming.figures.confirmed),
+            unconfirmed: sum(|seat| &seat.confirming.figures.unconfirmed),
         })
     }
 

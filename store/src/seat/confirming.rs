@@ -41,6 +41,8 @@ pub(crate) struct ConfirmFigures {
     pub(crate) confirm_us: AtomicU64,
     /// Those who waited for them and were let go.
     pub(crate) confirmed: AtomicU64,
+    /// Confirmations that the store did not give.
+    pub(crate) unconfirmed: AtomicU64,
 }
 
 /// Who waits, and who wakes whom.
@@ -91,9 +93,16 @@ impl Confirming {
     /// Tells all for whom a confirmation was.
     pub(crate) fn end(&self, verdict: &Verdict) {
         let all = self.confirmations().end();
-        if matches!(verdict, Verdict::Stands) {
-            let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
-            self.figures.confirmed.fetch_add(count, Ordering::Relaxed);
+        let figures = &self.figures;
+        match verdict {
+            Verdict::Stands => {
+                let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
+                figures.confirmed.fetch_add(count, Ordering::Relaxed);
+            }
+            Verdict::GivenUp => {}
+            Verdict::Unknown(_) | Verdict::Refused(_) => {
+                figures.unconfirmed.fetch_add(1, Ordering::Relaxed);
+            }
         }
         tell(all, verdict);
     }

@@ -410,6 +410,7 @@ fn a_synchronous_standby_confirms() -> Result<()> {
             Ok(_) | Err(_) => anyhow::ensure!(Instant::now() < end, "it is not refused"),
         }
     }
+    assert!(keys.order_stats().is_some_and(|its| its.unconfirmed > 0));
     let found = runtime.block_on(keys.check(&[tag("orders")]));
     assert!(
         found.iter().any(|its| its.severity == Severity::Error
