@@ -4,6 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use keywright_core::{Tag, written_key_space_mark};
 
+/// So many key spaces of one tag are kept of what fed servers tell: one for each store that was lost or made anew, and what a server tells is not to fill the memory.
+const FED_KEY_SPACES_MAX: usize = 64;
+
 /// The largest bound of each tag that was seen, as the first id that was not reserved.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bounds {
@@ -46,6 +49,9 @@ impl Bounds {
 
     pub(super) fn note_fed(&mut self, tag: &Tag, (mark, bound): (u64, u64)) {
         let fed = self.fed.entry(tag.clone()).or_default();
+        if fed.len() >= FED_KEY_SPACES_MAX && !fed.contains_key(&mark) {
+            return;
+        }
         let known = fed.entry(mark).or_default();
         *known = bound.max(*known);
     }
@@ -76,5 +82,17 @@ mod tests {
         assert_eq!(bounds.of(&other, ""), 5, "made by hand");
         let tags: Vec<&Tag> = bounds.tags().into_iter().collect();
         assert_eq!(tags, [&other, &tag]);
+    }
+
+    #[test]
+    fn what_servers_tell_does_not_fill_the_memory() {
+        let tag = Tag::parse("orders").unwrap();
+        let mut bounds = Bounds::default();
+        for mark in 1..10_000 {
+            bounds.note_fed(&tag, (mark, 1));
+        }
+        bounds.note_fed(&tag, (1, 7));
+        let kept = &bounds.fed[&tag];
+        assert_eq!((kept.len(), kept[&1]), (FED_KEY_SPACES_MAX, 7));
     }
 }
