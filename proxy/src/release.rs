@@ -212,6 +212,14 @@ fn above_what(out: &mut String, issued: &OfRule, (floor, highest): (u64, u64)) {
              --    again, as step 2 says."
         );
     }
+    if !issued.gone_back.is_empty() {
+        let keys = in_comment(&issued.gone_back.join(", "));
+        let _ = writeln!(
+            out,
+            "--    IDS MAY COME A SECOND TIME: the store has gone back, and knows less of {keys} than programs have seen. First run\n\
+             --    keywright advance, as keywright check says, then print this again."
+        );
+    }
     let mut unknown = Vec::new();
     if !issued.unknown.is_empty() {
         let keys = in_comment(&issued.unknown.join(", "));

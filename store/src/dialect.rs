@@ -156,7 +156,7 @@ impl Dialect {
         let (number, order, those) = match self {
             Self::Keywright => (
                 "hi",
-                "id_max, issue_order, hide_bits, hide_fingerprint",
+                "id_max, issue_order, hide_bits, hide_fingerprint, server",
                 " WHERE dropped_ms IS NULL",
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => {

@@ -9,6 +9,7 @@ keywright_testkit::on_both_flavours!(
     ids_of_rows_that_are_gone_do_not_come_again,
     ids_that_a_rule_gave_by_another_file_do_not_come_again,
     what_is_not_known_without_the_store_is_said,
+    a_store_that_has_gone_back_is_raised_first,
 );
 
 const TABLES: [&str; 3] = ["tagged", "odd", "flaked"];
@@ -113,5 +114,24 @@ fn what_is_not_known_without_the_store_is_said(flavour: Flavour) -> Result<()> {
     server.run("mysql", &printed)?;
     let id = native(&server, "alone", "flaked")?;
     assert!(issued.last() < Some(&id), "{id} after {issued:?}");
+    Ok(())
+}
+
+/// An old backup was put back, and a program that had seen more has said so in the tag's row.
+fn a_store_that_has_gone_back_is_raised_first(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let config = shop(&server, "back")?;
+    issued(&config, "back")?;
+    let told = "UPDATE keywright_segment SET server = 'gone back behind 900001' WHERE tag = 'one'";
+    server.run("store_back", told)?;
+    let printed = ProxyProcess::said(&config, &["release"])?;
+    let parts = [
+        "IDS MAY COME A SECOND TIME: the store has gone back, and knows less of segment:one",
+        "Ids up to 900000 may have been issued",
+    ];
+    assert_has(&printed, &parts);
+    assert!(!printed.contains("less of stride:two"), "{printed}");
+    server.run("mysql", &printed)?;
+    assert!(native(&server, "back", "tagged")? > 900_000);
     Ok(())
 }

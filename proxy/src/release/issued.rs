@@ -26,6 +26,8 @@ pub(super) struct OfRule {
     pub(super) largest: Option<u64>,
     /// Where keys come from of which no store says how far they have come.
     pub(super) unknown: Vec<String>,
+    /// Where keys come from of which the store knows less than programs have seen.
+    pub(super) gone_back: Vec<String>,
     /// Whether the store has said what it knows of the rule.
     pub(super) is_known_to_store: bool,
     /// The rule may have been in force with other keys, and the store has not said.
@@ -94,6 +96,10 @@ impl Issued {
             | KeySpec::Readable(_) => return,
         };
         let what = spec.to_string();
+        let has_gone_back = self.listed(spec).any(|its| its.gone_back_from.is_some());
+        if has_gone_back && !found.gone_back.contains(&what) {
+            found.gone_back.push(what.clone());
+        }
         match largest {
             Some(_) => found.largest = found.largest.max(largest),
             None if found.unknown.contains(&what) => {}
@@ -109,7 +115,10 @@ impl Issued {
 
     fn largest_of_tag(&self, spec: &KeySpec) -> Option<u64> {
         let largest = self.listed(spec).map(|its| match &its.hiding {
-            Ok(None) => its.next.saturating_sub(1),
+            Ok(None) => {
+                let seen = its.gone_back_from.unwrap_or(0);
+                its.next.max(seen).saturating_sub(1)
+            }
             // Any key may have been issued.
             Ok(Some(hiding)) => hiding.bits.largest(),
             Err(_) => u64::MAX,
@@ -144,6 +153,7 @@ mod tests {
         TagListing {
             tag: tag.to_owned(),
             next,
+            gone_back_from: None,
             id_max: None,
             step: 100,
             order: None,
@@ -198,6 +208,27 @@ mod tests {
         let found = of_first("\"segment:gone\"", Vec::new());
         assert_eq!(found.unknown, ["segment:gone"]);
         assert_eq!(found.largest, None);
+    }
+
+    /// A program has seen more than the store says now.
+    #[test]
+    fn a_store_that_has_gone_back_says_so() {
+        let config = config("\"segment:a\"");
+        let mut issued = Issued {
+            tags: vec![listing("a", 51), listing("b", 205)],
+            rules: Some(vec![known("shop.orders", Some("a"), None)]),
+            first_free_snowflake: 0,
+        };
+        assert!(
+            issued
+                .of(&config.rules[0], &config, true)
+                .gone_back
+                .is_empty()
+        );
+        issued.tags[0].gone_back_from = Some(301);
+        let found = issued.of(&config.rules[0], &config, true);
+        assert_eq!(found.largest, Some(300));
+        assert_eq!(found.gone_back, ["segment:a"]);
     }
 
     #[test]

@@ -335,6 +335,7 @@ mod tests {
         TagListing {
             tag: tag.to_owned(),
             next,
+            gone_back_from: None,
             id_max: None,
             step: 1,
             order: Some(TagOrder::Distinct),

@@ -65,6 +65,8 @@ pub struct TagListing {
     pub tag: String,
     /// The first id that nobody was given: `hi`, or what follows from `max_id`.
     pub next: u64,
+    /// The same as far as a program has seen, where the row says that the store has gone back.
+    pub gone_back_from: Option<u64>,
     /// The largest id that it may issue, where its table says so.
     pub id_max: Option<u64>,
     /// Column `step`.
@@ -319,6 +321,7 @@ impl Transaction<Vec<TagListing>> for ListTags {
                 Ok(TagListing {
                     tag: column(row, "tag")?,
                     next: ends.first_free(column(row, "number")?),
+                    gone_back_from: behind(&self.store, row)?,
                     id_max: match self.store.dialect {
                         Dialect::Keywright => Some(column(row, "id_max")?),
                         Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => None,
