@@ -220,6 +220,15 @@ fn above_what(out: &mut String, issued: &OfRule, (floor, highest): (u64, u64)) {
              --    keywright advance, as keywright check says, then print this again."
         );
     }
+    if !issued.lacking.is_empty() {
+        let keys = in_comment(&issued.lacking.join(", "));
+        let _ = writeln!(
+            out,
+            "--    IDS MAY COME A SECOND TIME: the store was restored, or is on another server, since ids of {keys} were reserved\n\
+             --    last, and may know less than were given. First have a program give a key of it, which leaves a gap out, then print\n\
+             --    this again."
+        );
+    }
     let mut unknown = Vec::new();
     if !issued.unknown.is_empty() {
         let keys = in_comment(&issued.unknown.join(", "));

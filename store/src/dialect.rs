@@ -134,15 +134,19 @@ impl Dialect {
         })
     }
 
-    /// Reads a tag's row; until the transaction ends nobody else can.
-    pub(crate) fn select_row(self, table: &TableName, words: Words) -> String {
-        let now_ms = words.now_ms();
-        let former = match self {
+    /// Reads when the server that wrote a row was found to be another one's predecessor.
+    fn former(self) -> &'static str {
+        match self {
             Self::Keywright => {
                 ", (SELECT MAX(former.newest_ms) FROM keywright_former_server former WHERE former.server = mine.server) AS former_ms"
             }
             Self::Leaf | Self::IdGenerator | Self::Tinyid => "",
-        };
+        }
+    }
+
+    /// Reads a tag's row; until the transaction ends nobody else can.
+    pub(crate) fn select_row(self, table: &TableName, words: Words) -> String {
+        let (now_ms, former) = (words.now_ms(), self.former());
         format!(
             "SELECT {}, {now_ms} AS now_ms{former} FROM {table} mine WHERE {} = ?{}",
             self.columns(),
@@ -156,16 +160,16 @@ impl Dialect {
         let (number, order, those) = match self {
             Self::Keywright => (
                 "hi",
-                "id_max, issue_order, hide_bits, hide_fingerprint, server",
+                ", id_max, issue_order, hide_bits, hide_fingerprint, server, reserved_ms",
                 " WHERE dropped_ms IS NULL",
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => {
-                ("max_id", "'distinct' AS issue_order", "")
+                ("max_id", ", 'distinct' AS issue_order", "")
             }
         };
-        let tag = self.tag_column();
+        let (tag, former) = (self.tag_column(), self.former());
         format!(
-            "SELECT {tag} AS tag, {number} AS number, step, {order} FROM {table}{those} ORDER BY {tag}"
+            "SELECT {tag} AS tag, {number} AS number, step{order}{former} FROM {table} mine{those} ORDER BY {tag}"
         )
     }
 

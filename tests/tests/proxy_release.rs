@@ -133,5 +133,10 @@ fn a_store_that_has_gone_back_is_raised_first(flavour: Flavour) -> Result<()> {
     assert!(!printed.contains("less of stride:two"), "{printed}");
     server.run("mysql", &printed)?;
     assert!(native(&server, "back", "tagged")? > 900_000);
+    let told = "UPDATE keywright_segment SET server = 'restored 01' WHERE tag = 'one'";
+    server.run("store_back", told)?;
+    let printed = ProxyProcess::said(&config, &["release"])?;
+    let part = "IDS MAY COME A SECOND TIME: the store was restored, or is on another server, since ids of segment:one";
+    assert_has(&printed, &[part]);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! How far the ids of a rule's tables have come, as far as stores say: also such as no row has any more, or never had.
 
 use keywright_session::Mode;
-use keywright_store::switch::{InForce, RuleName, Switchboard};
+use keywright_store::switch::{FencedTable, InForce, RuleName, Switchboard};
 use keywright_store::{KeySpec, Keys, TagListing};
 
 use crate::config::{Config, Configured};
@@ -15,6 +15,8 @@ pub struct Issued {
     tags: Vec<TagListing>,
     /// All rules whose tables were ever switched; `None`: the store has not said.
     rules: Option<Vec<InForce>>,
+    /// Tables that have their fence by a rule, also by one of which it was said since that its tables are native.
+    fenced: Vec<FencedTable>,
     /// The first snowflake id above all that may have been issued.
     first_free_snowflake: u64,
 }
@@ -28,6 +30,8 @@ pub(super) struct OfRule {
     pub(super) unknown: Vec<String>,
     /// Where keys come from of which the store knows less than programs have seen.
     pub(super) gone_back: Vec<String>,
+    /// The same of which the store may know less than was given, because it was restored, or is on another server.
+    pub(super) lacking: Vec<String>,
     /// Whether the store has said what it knows of the rule.
     pub(super) is_known_to_store: bool,
     /// The rule may have been in force with other keys, and the store has not said.
@@ -40,11 +44,13 @@ impl Issued {
     /// Asks the stores. What they do not say is not known: they may be gone already.
     pub async fn read(keys: &Keys) -> Self {
         let tags = keys.tags().await.unwrap_or_default();
-        let standing = Switchboard::new(keys).standing().await;
+        let board = Switchboard::new(keys);
+        let (standing, fenced) = (board.standing().await, board.all_fenced().await);
         let by_store = keys.first_free_snowflake().await;
         Self {
             tags,
             rules: standing.ok().map(|standing| standing.rules),
+            fenced: fenced.unwrap_or_default(),
             first_free_snowflake: by_store.unwrap_or_else(|_| keys.first_free_snowflake_by_clock()),
         }
     }
@@ -63,7 +69,7 @@ impl Issued {
             self.add(&configured.spec, &mut found);
         }
         let rules = self.rules.iter().flatten();
-        for its in rules.filter(|its| may_be(its, &name, config)) {
+        for its in rules.filter(|its| may_be(&its.rule, &name, config)) {
             let next = its.next.iter().flatten();
             for keys in its.keys.iter().chain(next) {
                 self.add(&keys.spec(), &mut found);
@@ -71,6 +77,10 @@ impl Issued {
             // Counters went on from there.
             let native = its.above.map(|first| first.saturating_sub(1));
             found.largest = found.largest.max(native);
+        }
+        let fenced = self.fenced.iter();
+        for its in fenced.filter(|its| may_be(&its.rule, &name, config)) {
+            self.add(&its.keys.spec(), &mut found);
         }
         found
     }
@@ -96,9 +106,15 @@ impl Issued {
             | KeySpec::Readable(_) => return,
         };
         let what = spec.to_string();
-        let has_gone_back = self.listed(spec).any(|its| its.gone_back_from.is_some());
-        if has_gone_back && !found.gone_back.contains(&what) {
-            found.gone_back.push(what.clone());
+        for its in self.listed(spec) {
+            let told = match (its.gone_back_from, its.may_lack_ids) {
+                (Some(_), _) => &mut found.gone_back,
+                (None, true) => &mut found.lacking,
+                (None, false) => continue,
+            };
+            if !told.contains(&what) {
+                told.push(what.clone());
+            }
         }
         match largest {
             Some(_) => found.largest = found.largest.max(largest),
@@ -132,11 +148,11 @@ impl Issued {
 }
 
 /// Whether what the store says of a rule is for the tables of this one: it is the same, or one that no rule here has the name of, and that may be for them.
-fn may_be(its: &InForce, name: &RuleName, config: &Config) -> bool {
-    let is_here = || config.rules.iter().any(|rule| rule_name(rule) == its.rule);
-    its.rule == *name
-        || its.rule.column.eq_ignore_ascii_case(&name.column)
-            && may_share_tables(&its.rule.tables, &name.tables)
+fn may_be(its: &RuleName, name: &RuleName, config: &Config) -> bool {
+    let is_here = || config.rules.iter().any(|rule| rule_name(rule) == *its);
+    its == name
+        || its.column.eq_ignore_ascii_case(&name.column)
+            && may_share_tables(&its.tables, &name.tables)
             && !is_here()
 }
 
@@ -144,7 +160,7 @@ fn may_be(its: &InForce, name: &RuleName, config: &Config) -> bool {
 mod tests {
     use keywright_core::Tag;
     use keywright_store::TagListing;
-    use keywright_store::switch::{InForce, KeySpace, RuleName};
+    use keywright_store::switch::{FencedTable, InForce, KeySpace, RuleName};
 
     use super::{Issued, OfRule};
     use crate::config::Config;
@@ -154,6 +170,7 @@ mod tests {
             tag: tag.to_owned(),
             next,
             gone_back_from: None,
+            may_lack_ids: false,
             id_max: None,
             step: 100,
             order: None,
@@ -188,6 +205,7 @@ mod tests {
         let issued = Issued {
             tags: vec![listing("a", 51), listing("b", 205)],
             rules: Some(rules),
+            fenced: Vec::new(),
             first_free_snowflake: 9_001,
         };
         issued.of(&config.rules[0], &config, true)
@@ -217,18 +235,43 @@ mod tests {
         let mut issued = Issued {
             tags: vec![listing("a", 51), listing("b", 205)],
             rules: Some(vec![known("shop.orders", Some("a"), None)]),
+            fenced: Vec::new(),
             first_free_snowflake: 0,
         };
-        assert!(
-            issued
-                .of(&config.rules[0], &config, true)
-                .gone_back
-                .is_empty()
-        );
+        let found = issued.of(&config.rules[0], &config, true);
+        assert!(found.gone_back.is_empty() && found.lacking.is_empty());
+        // It was restored, and its gap is still to be left out.
+        issued.tags[0].may_lack_ids = true;
+        let found = issued.of(&config.rules[0], &config, true);
+        assert_eq!(found.lacking, ["segment:a"]);
         issued.tags[0].gone_back_from = Some(301);
         let found = issued.of(&config.rules[0], &config, true);
         assert_eq!(found.largest, Some(300));
         assert_eq!(found.gone_back, ["segment:a"]);
+        assert!(found.lacking.is_empty());
+    }
+
+    /// The statements of a release were executed in part: the rule is native, and its tables have their fence.
+    #[test]
+    fn ids_of_keys_by_which_tables_have_their_fence_are_left_out() {
+        let config = config("\"segment:a\"");
+        let fenced = |tables: &str| FencedTable {
+            server: "1".to_owned(),
+            schema: "shop".to_owned(),
+            table: "orders".to_owned(),
+            rule: known(tables, None, None).rule,
+            keys: KeySpace::Tag(Tag::parse("b").unwrap()),
+        };
+        for (tables, largest) in [("shop.orders", 204), ("shop.o*", 204), ("shop.*", 50)] {
+            let issued = Issued {
+                tags: vec![listing("a", 51), listing("b", 205)],
+                rules: Some(vec![known("shop.orders", None, None)]),
+                fenced: vec![fenced(tables)],
+                first_free_snowflake: 0,
+            };
+            let found = issued.of(&config.rules[0], &config, true);
+            assert_eq!(found.largest, Some(largest), "{tables}");
+        }
     }
 
     #[test]
@@ -265,6 +308,7 @@ mod tests {
             let issued = Issued {
                 tags: Vec::new(),
                 rules,
+                fenced: Vec::new(),
                 first_free_snowflake: 9_001,
             };
             let found = issued.of(&config.rules[0], &config, is_native);

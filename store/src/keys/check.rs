@@ -336,6 +336,7 @@ mod tests {
             tag: tag.to_owned(),
             next,
             gone_back_from: None,
+            may_lack_ids: false,
             id_max: None,
             step: 1,
             order: Some(TagOrder::Distinct),

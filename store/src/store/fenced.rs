@@ -7,17 +7,23 @@ use super::{Link, Row, StoreError, Transaction, column, values};
 use crate::switch::fenced::{FencedTable, Origin, origin};
 use crate::switch::state::{Dropped, InForce, Phase, RuleName};
 
-/// All that is recorded of a server's tables.
+/// All that is recorded of a server's tables, or of those of all servers.
 #[derive(Debug)]
 pub(crate) struct ReadFenced {
-    pub(crate) server: String,
+    pub(crate) server: Option<String>,
 }
 
 impl Transaction<Vec<FencedTable>> for ReadFenced {
     async fn run(&self, link: &mut Link) -> Result<Vec<FencedTable>, StoreError> {
-        let select = "SELECT server, schema_name, table_name, table_pattern, column_name, key_space FROM keywright_fenced \
-                      WHERE server = ? ORDER BY schema_name, table_name";
-        let rows = link.rows(select, values![&self.server]).await?;
+        let (those, values) = match &self.server {
+            Some(server) => ("WHERE server = ? ", values![server]),
+            None => ("", Vec::new()),
+        };
+        let select = format!(
+            "SELECT server, schema_name, table_name, table_pattern, column_name, key_space FROM keywright_fenced \
+             {those}ORDER BY server, schema_name, table_name"
+        );
+        let rows = link.rows(select, values).await?;
         rows.iter().map(fenced).collect()
     }
 }

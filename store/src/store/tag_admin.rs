@@ -11,7 +11,7 @@ use super::order_rows::may_lose;
 use super::returned::discard_all;
 use super::switch_rows::{lock, rules};
 use super::tag_hiding::{self, TagHiding, hiding_of, refuse_other};
-use super::tag_read::{closed_here, is_dropped, order_of, standing_of};
+use super::tag_read::{closed_here, is_dropped, is_foreign, order_of, standing_of};
 use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
@@ -67,6 +67,9 @@ pub struct TagListing {
     pub next: u64,
     /// The same as far as a program has seen, where the row says that the store has gone back.
     pub gone_back_from: Option<u64>,
+    /// The store was restored, or is on another server, since the row was written: it may lack ids that were given last, and the next reservation leaves a
+    /// gap out.
+    pub may_lack_ids: bool,
     /// The largest id that it may issue, where its table says so.
     pub id_max: Option<u64>,
     /// Column `step`.
@@ -322,6 +325,10 @@ impl Transaction<Vec<TagListing>> for ListTags {
                     tag: column(row, "tag")?,
                     next: ends.first_free(column(row, "number")?),
                     gone_back_from: behind(&self.store, row)?,
+                    may_lack_ids: match self.store.dialect {
+                        Dialect::Keywright => is_foreign(row, &link.server)?,
+                        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => false,
+                    },
                     id_max: match self.store.dialect {
                         Dialect::Keywright => Some(column(row, "id_max")?),
                         Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => None,

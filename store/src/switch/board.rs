@@ -167,8 +167,16 @@ impl Switchboard {
     /// # Errors
     /// The store cannot be used.
     pub async fn fenced(&self, server: &str) -> Result<Vec<FencedTable>, Failure> {
-        let server = server.to_owned();
+        let server = Some(server.to_owned());
         self.keys.run(ReadFenced { server }).await
+    }
+
+    /// The same of all servers.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn all_fenced(&self) -> Result<Vec<FencedTable>, Failure> {
+        self.keys.run(ReadFenced { server: None }).await
     }
 
     /// Forgets that of a table which is not there any more.
